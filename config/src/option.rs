@@ -1,0 +1,224 @@
+//! One configuration option as data: the single source from which parsing, validation messages,
+//! `config/validate` replies and the option reference are derived.
+//!
+//! Invariant: an [`OptionDef`] is a constant; nothing here depends on a running system. Checks that
+//! need a connection belong to the connector ([`thalweg-core`'s `Connector::check`]).
+
+use crate::settings::Settings;
+
+/// Kafka Connect's option types, as `config/validate` spells them (`connect` REST, ConfigKeyInfo).
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum OptionKind {
+    Boolean,
+    String,
+    Int,
+    Short,
+    Long,
+    Double,
+    List,
+    Class,
+    Password,
+}
+
+impl OptionKind {
+    /// Upper-case name used on the wire.
+    pub const fn name(self) -> &'static str {
+        match self {
+            Self::Boolean => "BOOLEAN",
+            Self::String => "STRING",
+            Self::Int => "INT",
+            Self::Short => "SHORT",
+            Self::Long => "LONG",
+            Self::Double => "DOUBLE",
+            Self::List => "LIST",
+            Self::Class => "CLASS",
+            Self::Password => "PASSWORD",
+        }
+    }
+}
+
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Importance {
+    High,
+    Medium,
+    Low,
+}
+
+impl Importance {
+    pub const fn name(self) -> &'static str {
+        match self {
+            Self::High => "HIGH",
+            Self::Medium => "MEDIUM",
+            Self::Low => "LOW",
+        }
+    }
+}
+
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Width {
+    None,
+    Short,
+    Medium,
+    Long,
+}
+
+impl Width {
+    pub const fn name(self) -> &'static str {
+        match self {
+            Self::None => "NONE",
+            Self::Short => "SHORT",
+            Self::Medium => "MEDIUM",
+            Self::Long => "LONG",
+        }
+    }
+}
+
+/// What happens to an option that is parsed. `Inert` options are accepted for compatibility and
+/// warned about when set; they must say so in their documentation.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Standing {
+    Active,
+    /// Accepted, no effect; the text says why.
+    Inert(&'static str),
+    /// Refused with this advice when present.
+    Refused(&'static str),
+}
+
+/// A rule over one value's text, already known to be of the option's kind.
+#[derive(Debug, Clone, Copy)]
+pub enum Rule {
+    /// Any value of the kind.
+    Any,
+    /// Inclusive bounds for INT, SHORT, LONG, DOUBLE.
+    Range(Option<i64>, Option<i64>),
+    /// Enumeration: compared trimmed and case-insensitively. Message: `Value must be one of a, b`.
+    OneOf(&'static [&'static str]),
+    /// Free check; the error text is the whole message after the standard prefix.
+    Check(fn(&str) -> Result<(), String>),
+}
+
+/// One option. Build with [`OptionDef::new`] and the chained `const` setters.
+#[derive(Debug, Clone, Copy)]
+pub struct OptionDef {
+    pub name: &'static str,
+    pub kind: OptionKind,
+    /// Text form of the default; `None` together with `required` means there is none.
+    pub default: Option<&'static str>,
+    pub required: bool,
+    pub rule: Rule,
+    pub importance: Importance,
+    pub width: Width,
+    pub group: &'static str,
+    pub display_name: &'static str,
+    pub doc: &'static str,
+    /// Older names that are accepted when `name` is absent, each with one warning.
+    pub aliases: &'static [&'static str],
+    /// Enumeration values accepted besides those of [`Rule::OneOf`]: `(old, new)`, one warning each.
+    pub value_aliases: &'static [(&'static str, &'static str)],
+    pub standing: Standing,
+    /// Published by `config/validate` and `GET /connector-plugins/{p}/config`.
+    pub published: bool,
+    pub dependents: &'static [&'static str],
+}
+
+impl OptionDef {
+    pub const fn new(name: &'static str, kind: OptionKind, doc: &'static str) -> Self {
+        Self {
+            name,
+            kind,
+            default: None,
+            required: false,
+            rule: Rule::Any,
+            importance: Importance::Medium,
+            width: Width::Medium,
+            group: "Connector",
+            display_name: name,
+            doc,
+            aliases: &[],
+            value_aliases: &[],
+            standing: Standing::Active,
+            published: true,
+            dependents: &[],
+        }
+    }
+    pub const fn default(mut self, text: &'static str) -> Self {
+        self.default = Some(text);
+        self
+    }
+    pub const fn required(mut self) -> Self {
+        self.required = true;
+        self
+    }
+    pub const fn rule(mut self, rule: Rule) -> Self {
+        self.rule = rule;
+        self
+    }
+    pub const fn one_of(mut self, values: &'static [&'static str]) -> Self {
+        self.rule = Rule::OneOf(values);
+        self
+    }
+    pub const fn at_least(mut self, min: i64) -> Self {
+        self.rule = Rule::Range(Some(min), None);
+        self
+    }
+    pub const fn check(mut self, check: fn(&str) -> Result<(), String>) -> Self {
+        self.rule = Rule::Check(check);
+        self
+    }
+    pub const fn importance(mut self, importance: Importance) -> Self {
+        self.importance = importance;
+        self
+    }
+    pub const fn width(mut self, width: Width) -> Self {
+        self.width = width;
+        self
+    }
+    pub const fn group(mut self, group: &'static str) -> Self {
+        self.group = group;
+        self
+    }
+    pub const fn display(mut self, display_name: &'static str) -> Self {
+        self.display_name = display_name;
+        self
+    }
+    pub const fn aliases(mut self, aliases: &'static [&'static str]) -> Self {
+        self.aliases = aliases;
+        self
+    }
+    pub const fn value_aliases(mut self, pairs: &'static [(&'static str, &'static str)]) -> Self {
+        self.value_aliases = pairs;
+        self
+    }
+    pub const fn inert(mut self, why: &'static str) -> Self {
+        self.standing = Standing::Inert(why);
+        self
+    }
+    pub const fn refused(mut self, advice: &'static str) -> Self {
+        self.standing = Standing::Refused(advice);
+        self
+    }
+    pub const fn unpublished(mut self) -> Self {
+        self.published = false;
+        self
+    }
+    pub const fn dependents(mut self, names: &'static [&'static str]) -> Self {
+        self.dependents = names;
+        self
+    }
+}
+
+/// A rule over several options, run after every single value was found valid.
+/// Returns `(option name, message)` pairs.
+pub type CrossCheck = fn(&Settings) -> Vec<(&'static str, String)>;
+
+/// The options of one component (worker, framework part of a connector, one connector class, ...).
+#[derive(Debug, Clone, Copy)]
+pub struct OptionTable {
+    /// Shown as the heading in the option reference.
+    pub title: &'static str,
+    pub options: &'static [OptionDef],
+    /// Keys under these prefixes are somebody else's (`producer.override.`, `topic.creation.`):
+    /// accepted here without a warning.
+    pub open_prefixes: &'static [&'static str],
+    pub cross_checks: &'static [CrossCheck],
+}

@@ -1,0 +1,94 @@
+//! The sink SPI: how encoded messages reach Kafka and how the broker's word comes back.
+//!
+//! Implemented by the Kafka crate. A [`Producer`] belongs to one task; sequence numbers are dense
+//! per producer, start at 0, and are answered through [`Acks`] in any order. "Acknowledged" means durable for
+//! the delivery mode: on all in-sync replicas in `plain`, committed in a transaction in `fenced`.
+//! A failure is reported once and is final for this producer: it must be dropped, and everything
+//! unacknowledged is sent again by the next generation.
+
+use std::sync::Arc;
+use std::time::Duration;
+
+use async_trait::async_trait;
+use thalweg_config::Properties;
+
+use crate::error::{Error, Result};
+
+/// Guarantee towards a stale owner (`thalweg.delivery`).
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
+pub enum DeliveryMode {
+    /// Idempotent producer; a stale owner is kept out by its lease.
+    Plain,
+    /// Transactional producer per task: the broker refuses a stale owner.
+    Fenced,
+}
+
+/// Who sends: names the producer's client id and transactional id.
+#[derive(Debug, Clone)]
+pub struct ProducerIdentity {
+    pub group: Arc<str>,
+    pub connector: Arc<str>,
+    pub task: u32,
+}
+
+/// A message as bytes, borrowed from the encoder's buffer (the producer copies).
+#[derive(Debug, Clone, Copy)]
+pub struct Message<'a> {
+    pub topic: &'a Arc<str>,
+    pub partition: Option<i32>,
+    pub key: Option<&'a [u8]>,
+    pub value: Option<&'a [u8]>,
+    pub headers: &'a EncodedHeaders,
+    pub timestamp: Option<i64>,
+}
+
+/// Header names and converted values, shared between messages.
+pub type EncodedHeaders = Arc<Vec<(Arc<str>, Option<Vec<u8>>)>>;
+
+/// Why a send was not taken.
+#[derive(Debug)]
+pub enum Refused {
+    /// Queue full or a transaction is committing: wait for [`Producer::room`], send again.
+    Full,
+    /// Final.
+    Failed(Error),
+}
+
+#[async_trait]
+pub trait ProducerFactory: Send + Sync + 'static {
+    /// Connects; in `fenced` mode shuts out the previous owner before it returns.
+    async fn open(
+        &self,
+        identity: ProducerIdentity,
+        mode: DeliveryMode,
+        connector: &Properties,
+        acks: Arc<dyn Acks>,
+    ) -> Result<Box<dyn Producer>>;
+}
+
+#[async_trait]
+pub trait Producer: Send {
+    /// Makes sure the topic exists or may be created by the broker. Called before the first message
+    /// of each topic; later calls for the same topic are cheap.
+    async fn prepare_topic(&mut self, topic: &Arc<str>) -> Result<()>;
+
+    /// Hands over one message with the next sequence number. Never blocks, never waits.
+    fn try_send(&mut self, seq: u64, message: &Message<'_>) -> Result<(), Refused>;
+
+    /// Resolves when [`Producer::try_send`] is worth trying again. Woken by deliveries, no polling.
+    async fn room(&mut self);
+
+    /// Resolves when everything handed over so far is acknowledged or failed.
+    async fn flush(&mut self, deadline: Duration) -> Result<()>;
+
+    /// Drops everything queued and in flight; nothing is sent afterwards. For a lost lease.
+    fn purge(&mut self);
+}
+
+/// Receives the broker's word, from the client's own threads. Must not block.
+pub trait Acks: Send + Sync {
+    fn delivered(&self, seq: u64);
+    /// Every sequence number below `next` is durable (transaction committed).
+    fn delivered_below(&self, next: u64);
+    fn failed(&self, seq: u64, error: Error);
+}
