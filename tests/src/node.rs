@@ -1,0 +1,190 @@
+//! Nodes of the product: the real binary, one process each.
+
+use std::path::PathBuf;
+use std::process::Command;
+use std::sync::OnceLock;
+use std::time::Duration;
+
+use anyhow::{Context, Result, bail};
+use nix::sys::signal::Signal;
+use tempfile::TempDir;
+
+use crate::ports::free_port;
+use crate::process::Process;
+use crate::rest::Rest;
+use crate::wait::until;
+
+const UP: Duration = Duration::from_secs(20);
+
+/// Path of the `thalweg` binary of this build profile; built if need be.
+pub fn binary() -> Result<PathBuf> {
+    static PATH: OnceLock<Result<PathBuf, String>> = OnceLock::new();
+    PATH.get_or_init(|| build().map_err(|e| format!("{e:#}"))).clone().map_err(anyhow::Error::msg)
+}
+
+fn build() -> Result<PathBuf> {
+    let test = std::env::current_exe()?;
+    let folder = test.parent().and_then(|p| p.parent()).context("test binary has no target folder")?;
+    let mut command = Command::new(std::env::var("CARGO").unwrap_or_else(|_| "cargo".into()));
+    command.args(["build", "--quiet", "--package", "thalweg-cluster", "--bin", "thalweg"]);
+    command.current_dir(env!("CARGO_MANIFEST_DIR"));
+    if let Some(target) = folder.parent() {
+        command.arg("--target-dir").arg(target);
+    }
+    if folder.ends_with("release") {
+        command.arg("--release");
+    }
+    let output = command.output().context("running cargo")?;
+    if !output.status.success() {
+        bail!("building thalweg: {}", String::from_utf8_lossy(&output.stderr));
+    }
+    Ok(folder.join("thalweg"))
+}
+
+pub struct Node {
+    pub id: u64,
+    pub rest_port: u16,
+    pub rpc_port: u16,
+    dir: TempDir,
+    process: Option<Process>,
+}
+
+impl Node {
+    fn new(id: u64) -> Result<Self> {
+        Ok(Self {
+            id,
+            rest_port: free_port()?,
+            rpc_port: free_port()?,
+            dir: tempfile::Builder::new().prefix("thalweg-node-").tempdir()?,
+            process: None,
+        })
+    }
+
+    pub fn file(&self) -> PathBuf {
+        self.dir.path().join("node.properties")
+    }
+
+    pub fn data(&self) -> PathBuf {
+        self.dir.path().join("data")
+    }
+
+    fn write_file(&self, bootstrap: &str, group: &str, seeds: Option<&str>, extra: &[(&str, &str)]) -> Result<()> {
+        let mut text = format!(
+            "bootstrap.servers={bootstrap}\ngroup.id={group}\nlisteners=http://127.0.0.1:{}\n\
+             key.converter=org.apache.kafka.connect.json.JsonConverter\n\
+             value.converter=org.apache.kafka.connect.json.JsonConverter\n\
+             config.storage.topic={group}-config\noffset.storage.topic={group}-offsets\n\
+             status.storage.topic={group}-status\nthalweg.node.id={}\nthalweg.data.dir={}\n\
+             thalweg.rpc.listen=127.0.0.1:{}\n",
+            self.rest_port,
+            self.id,
+            self.data().display(),
+            self.rpc_port
+        );
+        if let Some(seeds) = seeds {
+            text.push_str(&format!("thalweg.seeds={seeds}\n"));
+        }
+        for (key, value) in extra {
+            text.push_str(&format!("{key}={value}\n"));
+        }
+        std::fs::write(self.file(), text)?;
+        Ok(())
+    }
+
+    /// Starts the process (again) with the same file and data.
+    pub fn start(&mut self) -> Result<()> {
+        let mut command = Command::new(binary()?);
+        command.arg("run").arg(self.file());
+        let name = format!("thalweg node {}", self.id);
+        self.process = Some(Process::start(&name, command, &self.dir.path().join("log"))?);
+        Ok(())
+    }
+
+    pub fn rest(&self) -> Rest {
+        Rest::new(self.rest_port)
+    }
+
+    pub async fn ready(&self) -> Result<()> {
+        let rest = self.rest();
+        let ready =
+            until("the node is ready", UP, || async { Ok((rest.get("/health/ready").await?.0 == 200).then_some(())) })
+                .await;
+        match (ready, &self.process) {
+            (Err(e), Some(process)) => Err(process.failure(&format!("{e:#}"))),
+            (ready, _) => ready,
+        }
+    }
+
+    pub fn process(&mut self) -> Result<&mut Process> {
+        self.process.as_mut().context("the node is not running")
+    }
+
+    pub fn is_running(&self) -> bool {
+        self.process.is_some()
+    }
+
+    /// SIGKILL.
+    pub fn kill(&mut self) -> Result<()> {
+        self.process()?.kill()?;
+        self.process = None;
+        Ok(())
+    }
+
+    /// SIGTERM, and waits for the end.
+    pub async fn stop(&mut self) -> Result<()> {
+        let process = self.process()?;
+        process.signal(Signal::SIGTERM)?;
+        process.ended(Duration::from_secs(30)).await?;
+        self.process = None;
+        Ok(())
+    }
+
+    pub fn log(&self) -> String {
+        String::from_utf8_lossy(&std::fs::read(self.dir.path().join("log")).unwrap_or_default()).into_owned()
+    }
+}
+
+/// Nodes of one group.
+pub struct Cluster {
+    pub nodes: Vec<Node>,
+    pub group: String,
+}
+
+impl Cluster {
+    /// Starts `size` nodes with the given settings on top of the usual file and waits until each is
+    /// ready.
+    pub async fn start(size: u64, bootstrap: &str, extra: &[(&str, &str)]) -> Result<Self> {
+        let group = format!("g{}", free_port()?);
+        let nodes: Vec<Node> = (1..=size).map(Node::new).collect::<Result<_>>()?;
+        let seeds: Vec<String> = nodes.iter().map(|n| format!("127.0.0.1:{}", n.rpc_port)).collect();
+        let seeds = (size > 1).then(|| seeds.join(","));
+        let mut cluster = Self { nodes, group };
+        for node in &mut cluster.nodes {
+            node.write_file(bootstrap, &cluster.group, seeds.as_deref(), extra)?;
+            node.start()?;
+        }
+        for node in &cluster.nodes {
+            node.ready().await?;
+        }
+        Ok(cluster)
+    }
+
+    /// REST of the first running node.
+    pub fn rest(&self) -> Result<Rest> {
+        self.nodes.iter().find(|n| n.is_running()).map(Node::rest).context("no node runs")
+    }
+
+    /// Index of the node that runs a task, from its status.
+    pub async fn owner(&self, connector: &str, task: usize) -> Result<usize> {
+        let rest = self.rest()?;
+        until("the task runs", UP, || async {
+            let status = rest.get(&format!("/connectors/{connector}/status")).await?.1;
+            let task = &status["tasks"][task];
+            let worker = task["worker_id"].as_str().unwrap_or_default().to_owned();
+            Ok((task["state"] == "RUNNING")
+                .then(|| self.nodes.iter().position(|n| worker.ends_with(&format!(":{}", n.rest_port))))
+                .flatten())
+        })
+        .await
+    }
+}

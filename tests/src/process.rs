@@ -1,0 +1,88 @@
+//! A child process that is killed when dropped and whose output lands in a file.
+
+use std::fs::File;
+use std::os::unix::process::CommandExt;
+use std::path::{Path, PathBuf};
+use std::process::{Child, Command, ExitStatus, Stdio};
+use std::time::{Duration, Instant};
+
+use anyhow::{Context, Result, bail};
+use nix::sys::signal::{Signal, kill};
+use nix::unistd::Pid;
+
+pub struct Process {
+    child: Child,
+    name: String,
+    log: PathBuf,
+}
+
+impl Process {
+    /// Starts `command`; its output goes to `log`. It dies with this process, even by SIGKILL.
+    pub fn start(name: &str, mut command: Command, log: &Path) -> Result<Self> {
+        let out = File::options().create(true).append(true).open(log)?;
+        // SAFETY: prctl only sets a flag of the child; it is async-signal-safe.
+        unsafe {
+            command.pre_exec(|| nix::sys::prctl::set_pdeathsig(Signal::SIGKILL).map_err(std::io::Error::from));
+        }
+        let child = command
+            .stdin(Stdio::null())
+            .stdout(out.try_clone()?)
+            .stderr(out)
+            .spawn()
+            .with_context(|| format!("starting {name}: {command:?}"))?;
+        Ok(Self { child, name: name.to_owned(), log: log.to_owned() })
+    }
+
+    pub fn id(&self) -> u32 {
+        self.child.id()
+    }
+
+    pub fn signal(&self, signal: Signal) -> Result<()> {
+        kill(Pid::from_raw(self.child.id() as i32), signal).with_context(|| format!("{signal} to {}", self.name))
+    }
+
+    /// SIGKILL and reap.
+    pub fn kill(&mut self) -> Result<()> {
+        self.child.kill()?;
+        self.child.wait()?;
+        Ok(())
+    }
+
+    pub fn exited(&mut self) -> Result<Option<ExitStatus>> {
+        Ok(self.child.try_wait()?)
+    }
+
+    /// Waits for the end of the process.
+    pub async fn ended(&mut self, deadline: Duration) -> Result<ExitStatus> {
+        let end = Instant::now() + deadline;
+        loop {
+            if let Some(status) = self.child.try_wait()? {
+                return Ok(status);
+            }
+            if Instant::now() > end {
+                bail!("{} still runs after {deadline:?}; log: {}", self.name, self.log.display());
+            }
+            tokio::time::sleep(Duration::from_millis(5)).await;
+        }
+    }
+
+    /// What it printed so far.
+    pub fn output(&self) -> String {
+        String::from_utf8_lossy(&std::fs::read(&self.log).unwrap_or_default()).into_owned()
+    }
+
+    /// An error with the end of the output, for a process that ended or never came up.
+    pub fn failure(&self, what: &str) -> anyhow::Error {
+        let output = self.output();
+        let tail: Vec<&str> = output.lines().rev().take(25).collect();
+        let tail: Vec<&str> = tail.into_iter().rev().collect();
+        anyhow::anyhow!("{}: {what}\n{}", self.name, tail.join("\n"))
+    }
+}
+
+impl Drop for Process {
+    fn drop(&mut self) {
+        let _ = self.child.kill();
+        let _ = self.child.wait();
+    }
+}

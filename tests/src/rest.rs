@@ -1,0 +1,81 @@
+//! The REST interface as a client uses it.
+
+use std::time::Duration;
+
+use anyhow::{Result, bail};
+use serde_json::{Value, json};
+
+use crate::wait::until;
+
+#[derive(Clone)]
+pub struct Rest {
+    client: reqwest::Client,
+    base: String,
+}
+
+impl Rest {
+    pub fn new(port: u16) -> Self {
+        let client = reqwest::Client::builder().timeout(Duration::from_secs(30)).build().unwrap_or_default();
+        Self { client, base: format!("http://127.0.0.1:{port}") }
+    }
+
+    /// Status and JSON body (null when empty).
+    pub async fn call(&self, method: reqwest::Method, path: &str, body: Option<&Value>) -> Result<(u16, Value)> {
+        let mut request = self.client.request(method, format!("{}{path}", self.base));
+        if let Some(body) = body {
+            request = request.json(body);
+        }
+        let response = request.send().await?;
+        let status = response.status().as_u16();
+        let text = response.text().await?;
+        Ok((status, serde_json::from_str(&text).unwrap_or(Value::String(text).take_if_empty())))
+    }
+
+    pub async fn get(&self, path: &str) -> Result<(u16, Value)> {
+        self.call(reqwest::Method::GET, path, None).await
+    }
+
+    pub async fn put(&self, path: &str, body: Option<&Value>) -> Result<(u16, Value)> {
+        self.call(reqwest::Method::PUT, path, body).await
+    }
+
+    pub async fn post(&self, path: &str, body: Option<&Value>) -> Result<(u16, Value)> {
+        self.call(reqwest::Method::POST, path, body).await
+    }
+
+    pub async fn delete(&self, path: &str) -> Result<(u16, Value)> {
+        self.call(reqwest::Method::DELETE, path, None).await
+    }
+
+    /// Creates a connector; anything but 201 is an error.
+    pub async fn create(&self, name: &str, config: Value) -> Result<()> {
+        let (status, body) = self.post("/connectors", Some(&json!({"name": name, "config": config}))).await?;
+        if status != 201 {
+            bail!("creating {name}: {status} {body}");
+        }
+        Ok(())
+    }
+
+    /// Waits until the connector and its `tasks` tasks are in `state`.
+    pub async fn awaits(&self, name: &str, tasks: usize, state: &str) -> Result<Value> {
+        until(&format!("{name} is {state}"), Duration::from_secs(30), || async {
+            let (_, status) = self.get(&format!("/connectors/{name}/status")).await?;
+            let all = status["tasks"].as_array().cloned().unwrap_or_default();
+            if all.len() == tasks && all.iter().all(|t| t["state"] == state) {
+                return Ok(Some(status));
+            }
+            bail!("status is {status}")
+        })
+        .await
+    }
+}
+
+trait TakeIfEmpty {
+    fn take_if_empty(self) -> Value;
+}
+
+impl TakeIfEmpty for Value {
+    fn take_if_empty(self) -> Value {
+        if self.as_str() == Some("") { Value::Null } else { self }
+    }
+}

@@ -1,0 +1,4 @@
+//! End-to-end tests: the real binary against real MongoDB and real Kafka.
+
+mod architecture;
+mod services;
