@@ -129,7 +129,21 @@ impl ReplicaSet {
                 Some(p) => p.failure(&format!("replSetInitiate: {e}")),
                 None => e.into(),
             })?;
-        set.primary().await?;
+        let primary = set.primary().await?;
+        let client = set.members[primary].direct().await?;
+        until("every member is primary or secondary", UP, || async {
+            let status = client.database("admin").run_command(doc! {"replSetGetStatus": 1}).await?;
+            let states: Vec<String> = status
+                .get_array("members")?
+                .iter()
+                .filter_map(|m| m.as_document()?.get_str("stateStr").ok().map(str::to_owned))
+                .collect();
+            if states.iter().all(|s| s == "PRIMARY" || s == "SECONDARY") {
+                return Ok(Some(()));
+            }
+            anyhow::bail!("members are {states:?}")
+        })
+        .await?;
         Ok(set)
     }
 
@@ -170,9 +184,18 @@ impl ReplicaSet {
     pub async fn step_down(&self) -> Result<usize> {
         let old = self.primary().await?;
         let client = self.members[old].direct().await?;
-        // The server may close the connection instead of answering.
-        let _ =
-            client.database("admin").run_command(doc! {"replSetStepDown": 10, "secondaryCatchUpPeriodSecs": 5}).await;
+        // A young set refuses until a secondary has caught up; the connection may close instead of an answer.
+        until("the primary steps down", UP, || async {
+            let answer = client
+                .database("admin")
+                .run_command(doc! {"replSetStepDown": 10, "secondaryCatchUpPeriodSecs": 5})
+                .await;
+            match answer {
+                Err(e) if matches!(*e.kind, mongodb::error::ErrorKind::Command(_)) => Err(e.into()),
+                _ => Ok(Some(())),
+            }
+        })
+        .await?;
         until("another primary", UP, || async {
             let now = self.primary().await?;
             Ok((now != old).then_some(now))
