@@ -9,10 +9,9 @@ use anyhow::{Context, Result, bail};
 use nix::sys::signal::Signal;
 use tempfile::TempDir;
 
-use crate::ports::free_port;
-use crate::process::Process;
+use thalweg_services::{Process, free_port, until};
+
 use crate::rest::Rest;
-use crate::wait::until;
 
 const UP: Duration = Duration::from_secs(20);
 

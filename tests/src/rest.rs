@@ -5,7 +5,7 @@ use std::time::Duration;
 use anyhow::{Result, bail};
 use serde_json::{Value, json};
 
-use crate::wait::until;
+use thalweg_services::until;
 
 #[derive(Clone)]
 pub struct Rest {

@@ -13,19 +13,22 @@ fn allowed() -> BTreeMap<&'static str, BTreeSet<&'static str>> {
         ("thalweg-kafka", &["thalweg-config", "thalweg-core"]),
         ("thalweg-mongodb", &["thalweg-config", "thalweg-core"]),
         ("thalweg-actors", &["thalweg-config", "thalweg-core"]),
-        ("thalweg-cluster", &["thalweg-config", "thalweg-core", "thalweg-actors", "thalweg-kafka", "thalweg-mongodb"]),
+        // The binary names the concrete connectors, and its demo starts a real mongod.
         (
-            "thalweg-tests",
+            "thalweg-cluster",
             &[
                 "thalweg-config",
                 "thalweg-core",
                 "thalweg-actors",
                 "thalweg-kafka",
                 "thalweg-mongodb",
-                "thalweg-cluster",
+                "thalweg-services",
             ],
         ),
-        ("thalweg-jepsen", &[]),
+        // Starts databases and brokers; knows nothing of the product.
+        ("thalweg-services", &[]),
+        ("thalweg-tests", &["thalweg-services"]),
+        ("thalweg-jepsen", &["thalweg-services"]),
     ];
     table.iter().map(|(name, uses)| (*name, uses.iter().copied().collect())).collect()
 }

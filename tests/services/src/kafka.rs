@@ -5,9 +5,9 @@ use std::time::Duration;
 
 use anyhow::{Context, Result, bail};
 use nix::sys::signal::Signal;
-use rdkafka::ClientConfig;
-use rdkafka::consumer::{BaseConsumer, Consumer};
 use tempfile::TempDir;
+use tokio::io::{AsyncReadExt, AsyncWriteExt};
+use tokio::net::TcpStream;
 
 use crate::ports::free_port;
 use crate::process::Process;
@@ -92,7 +92,7 @@ impl Broker {
             .args(["-Xms256m", "-Xmx512m", "-XX:+UseSerialGC", "-XX:TieredStopAtLevel=1"])
             .arg(format!("-Dlog4j2.configurationFile={}", self.dir.path().join("log4j2.yaml").display()))
             .arg("-cp")
-            .arg(super::kafka_libs()?.join("*"));
+            .arg(crate::fetch::kafka_libs()?.join("*"));
         Ok(command)
     }
 
@@ -104,19 +104,8 @@ impl Broker {
         let mut command = self.java()?;
         command.arg("kafka.Kafka").arg(self.config());
         self.process = Some(Process::start("kafka", command, &self.dir.path().join("log"))?);
-        let bootstrap = self.bootstrap();
-        let consumer: BaseConsumer =
-            ClientConfig::new().set("bootstrap.servers", &bootstrap).set("log_level", "0").create()?;
-        let consumer = std::sync::Arc::new(consumer);
-        let up = until("the broker answers", UP, || {
-            let consumer = consumer.clone();
-            async move {
-                let metadata =
-                    tokio::task::spawn_blocking(move || consumer.fetch_metadata(None, Duration::from_secs(1))).await?;
-                Ok(metadata.ok().filter(|m| !m.brokers().is_empty()).map(|_| ()))
-            }
-        })
-        .await;
+        let port = self.port;
+        let up = until("the broker answers", UP, || answers(port)).await;
         match (up, &self.process) {
             (Err(e), Some(process)) => Err(process.failure(&format!("{e:#}"))),
             (up, _) => up,
@@ -136,4 +125,20 @@ impl Broker {
     pub fn signal(&self, signal: Signal) -> Result<()> {
         self.process.as_ref().context("kafka is not running")?.signal(signal)
     }
+}
+
+/// Asks for the cluster's metadata: a broker that is up lists itself.
+async fn answers(port: u16) -> Result<Option<()>> {
+    // Metadata request, version 1: header (key 3, version 1, correlation 1, null client id), no topics.
+    const REQUEST: [u8; 18] = [0, 0, 0, 14, 0, 3, 0, 1, 0, 0, 0, 1, 0xff, 0xff, 0, 0, 0, 0];
+    let exchange = async {
+        let mut link = TcpStream::connect(("127.0.0.1", port)).await?;
+        link.write_all(&REQUEST).await?;
+        // Length, correlation id, number of brokers.
+        let mut head = [0; 12];
+        link.read_exact(&mut head).await?;
+        Ok(head[8..12] != [0, 0, 0, 0])
+    };
+    let answered: Result<bool> = tokio::time::timeout(Duration::from_secs(1), exchange).await?;
+    Ok(answered?.then_some(()))
 }

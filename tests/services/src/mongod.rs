@@ -56,7 +56,7 @@ impl Member {
     pub fn start(&mut self) -> Result<()> {
         let data = self.dir.path().join("data");
         std::fs::create_dir_all(&data)?;
-        let mut command = Command::new(super::mongod_binary()?);
+        let mut command = Command::new(crate::fetch::mongod_binary()?);
         command
             .args(["--replSet", &self.set, "--bind_ip", "127.0.0.1", "--port", &self.port.to_string()])
             .arg("--dbpath")

@@ -1,0 +1,66 @@
+//! Finding the services' programs, or fetching them once with the scripts beside this crate.
+//!
+//! The scripts travel inside the binary, so that an installed `thalweg demo` can fetch too. Cached
+//! under `target/services` of the checkout if there is one, else in the user's cache folder.
+
+use std::io::Write;
+use std::path::{Path, PathBuf};
+use std::process::{Command, Stdio};
+use std::sync::OnceLock;
+
+use anyhow::{Context, Result, bail};
+
+const MONGOD: &str = include_str!("../mongod.sh");
+const KAFKA: &str = include_str!("../kafka.sh");
+
+static MONGOD_PATH: OnceLock<Result<PathBuf, String>> = OnceLock::new();
+static KAFKA_PATH: OnceLock<Result<PathBuf, String>> = OnceLock::new();
+
+/// Path of a mongod 6.0.5 binary.
+pub fn mongod_binary() -> Result<PathBuf> {
+    MONGOD_PATH
+        .get_or_init(|| fetch(MONGOD, "mongod").map_err(|e| format!("{e:#}")))
+        .clone()
+        .map_err(anyhow::Error::msg)
+}
+
+/// Uses this mongod instead of fetching one. Has no effect after the first [`mongod_binary`].
+pub fn use_mongod(path: PathBuf) {
+    let _ = MONGOD_PATH.set(Ok(path));
+}
+
+/// Folder with the jars of a Kafka 4.4.0 broker.
+pub fn kafka_libs() -> Result<PathBuf> {
+    KAFKA_PATH.get_or_init(|| fetch(KAFKA, "kafka").map_err(|e| format!("{e:#}"))).clone().map_err(anyhow::Error::msg)
+}
+
+fn fetch(script: &str, name: &str) -> Result<PathBuf> {
+    let cache = cache_folder().join(name);
+    let mut shell = Command::new("sh")
+        .args(["-s", "--"])
+        .arg(&cache)
+        .stdin(Stdio::piped())
+        .stdout(Stdio::piped())
+        .stderr(Stdio::piped())
+        .spawn()
+        .context("running sh")?;
+    if let Some(mut input) = shell.stdin.take() {
+        input.write_all(script.as_bytes())?;
+    }
+    let output = shell.wait_with_output()?;
+    if !output.status.success() {
+        bail!("{}", String::from_utf8_lossy(&output.stderr).trim());
+    }
+    Ok(PathBuf::from(String::from_utf8(output.stdout)?.trim()))
+}
+
+fn cache_folder() -> PathBuf {
+    let target = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../target");
+    if let Ok(target) = target.canonicalize() {
+        return target.join("services");
+    }
+    let home = std::env::var_os("XDG_CACHE_HOME")
+        .map(PathBuf::from)
+        .or_else(|| std::env::var_os("HOME").map(|h| PathBuf::from(h).join(".cache")));
+    home.unwrap_or_else(std::env::temp_dir).join("thalweg")
+}
