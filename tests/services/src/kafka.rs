@@ -11,6 +11,7 @@ use tokio::net::TcpStream;
 
 use crate::ports::free_port;
 use crate::process::Process;
+use crate::proxy::Proxy;
 use crate::wait::until;
 
 const UP: Duration = Duration::from_secs(60);
@@ -19,12 +20,14 @@ const UP: Duration = Duration::from_secs(60);
 #[derive(Debug, Clone, Default)]
 pub struct BrokerOptions {
     pub settings: Vec<(String, String)>,
-    /// Address that clients are told; default is the broker's own.
-    pub advertised: Option<String>,
+    /// Puts a [`Proxy`] in front; clients meet the broker through it.
+    pub behind_proxy: bool,
 }
 
 pub struct Broker {
+    /// Where the process itself listens.
     pub port: u16,
+    pub proxy: Option<Proxy>,
     controller: u16,
     dir: TempDir,
     process: Option<Process>,
@@ -36,8 +39,10 @@ impl Broker {
     }
 
     pub async fn with(options: BrokerOptions) -> Result<Self> {
+        let port = free_port()?;
         let mut broker = Self {
-            port: free_port()?,
+            port,
+            proxy: if options.behind_proxy { Some(Proxy::to(port).await?) } else { None },
             controller: free_port()?,
             dir: tempfile::Builder::new().prefix("thalweg-kafka-").tempdir()?,
             process: None,
@@ -49,7 +54,7 @@ impl Broker {
 
     fn format(&self, options: &BrokerOptions) -> Result<()> {
         let (port, controller) = (self.port, self.controller);
-        let advertised = options.advertised.clone().unwrap_or_else(|| format!("127.0.0.1:{port}"));
+        let advertised = self.bootstrap();
         let data = self.dir.path().join("data");
         let mut settings = format!(
             "process.roles=broker,controller\nnode.id=1\ncontroller.quorum.voters=1@127.0.0.1:{controller}\n\
@@ -113,7 +118,7 @@ impl Broker {
     }
 
     pub fn bootstrap(&self) -> String {
-        format!("127.0.0.1:{}", self.port)
+        format!("127.0.0.1:{}", self.proxy.as_ref().map_or(self.port, |p| p.port))
     }
 
     pub fn kill(&mut self) -> Result<()> {

@@ -2,7 +2,8 @@
 //!
 //! The one place that finds, fetches and starts them, for the end-to-end tests, the fault harness
 //! and the demo. Everything started ends when its value is dropped, or when this process dies;
-//! every wait is a wait on observable state with a deadline. It knows nothing of Thalweg.
+//! every wait is a wait on observable state with a deadline. Feature `nodes` adds nodes of the product
+//! as processes, and the two things a user sees of them: REST and topics. It uses no product code.
 
 mod fetch;
 mod kafka;
@@ -12,6 +13,13 @@ mod process;
 mod proxy;
 mod wait;
 
+#[cfg(feature = "nodes")]
+pub mod node;
+#[cfg(feature = "nodes")]
+mod rest;
+#[cfg(feature = "nodes")]
+mod topic;
+
 pub use fetch::{kafka_libs, mongod_binary, use_mongod};
 pub use kafka::{Broker, BrokerOptions};
 pub use mongod::{Member, MemberOptions, ReplicaSet};
@@ -19,3 +27,9 @@ pub use ports::free_port;
 pub use process::Process;
 pub use proxy::Proxy;
 pub use wait::until;
+#[cfg(feature = "nodes")]
+pub use {
+    node::{Cluster, Node},
+    rest::Rest,
+    topic::{Received, Topic},
+};

@@ -12,6 +12,7 @@ use tempfile::TempDir;
 
 use crate::ports::free_port;
 use crate::process::Process;
+use crate::proxy::Proxy;
 use crate::wait::until;
 
 const UP: Duration = Duration::from_secs(30);
@@ -22,17 +23,21 @@ pub struct MemberOptions {
     pub cache_gb: f32,
     /// Further command-line arguments.
     pub args: Vec<String>,
+    /// Puts a [`Proxy`] in front of every member; clients and members then meet through it.
+    pub behind_proxies: bool,
 }
 
 impl Default for MemberOptions {
     fn default() -> Self {
-        Self { oplog_mb: 64, cache_gb: 0.25, args: Vec::new() }
+        Self { oplog_mb: 64, cache_gb: 0.25, args: Vec::new(), behind_proxies: false }
     }
 }
 
 /// One mongod. It can be stopped and started again on the same data.
 pub struct Member {
+    /// Where the process itself listens.
     pub port: u16,
+    pub proxy: Option<Proxy>,
     set: String,
     options: MemberOptions,
     dir: TempDir,
@@ -40,9 +45,11 @@ pub struct Member {
 }
 
 impl Member {
-    fn start_new(set: &str, options: &MemberOptions) -> Result<Self> {
+    async fn start_new(set: &str, options: &MemberOptions) -> Result<Self> {
+        let port = free_port()?;
         let mut member = Self {
-            port: free_port()?,
+            port,
+            proxy: if options.behind_proxies { Some(Proxy::to(port).await?) } else { None },
             set: set.to_owned(),
             options: options.clone(),
             dir: tempfile::Builder::new().prefix("thalweg-mongod-").tempdir()?,
@@ -69,8 +76,9 @@ impl Member {
         Ok(())
     }
 
+    /// Where the set's configuration says it is.
     pub fn address(&self) -> String {
-        format!("127.0.0.1:{}", self.port)
+        format!("127.0.0.1:{}", self.proxy.as_ref().map_or(self.port, |p| p.port))
     }
 
     /// A client of this member alone.
@@ -111,7 +119,10 @@ impl ReplicaSet {
 
     /// Starts `size` members, initiates the set and waits for a primary.
     pub async fn start(name: &str, size: usize, options: &MemberOptions) -> Result<Self> {
-        let members: Vec<Member> = (0..size).map(|_| Member::start_new(name, options)).collect::<Result<_>>()?;
+        let mut members = Vec::with_capacity(size);
+        for _ in 0..size {
+            members.push(Member::start_new(name, options).await?);
+        }
         let set = Self { name: name.to_owned(), members };
         let hosts: Vec<Document> =
             set.members.iter().zip(0_i32..).map(|(m, id)| doc! {"_id": id, "host": m.address()}).collect();

@@ -5,7 +5,6 @@
 
 use std::fs::File;
 use std::net::TcpListener;
-use std::path::PathBuf;
 use std::sync::Mutex;
 
 use anyhow::{Context, Result, bail};
@@ -17,7 +16,7 @@ static HELD: Mutex<Vec<File>> = Mutex::new(Vec::new());
 
 /// A free port on the loopback address.
 pub fn free_port() -> Result<u16> {
-    let folder = PathBuf::from(std::env::temp_dir()).join("thalweg-test-ports");
+    let folder = std::env::temp_dir().join("thalweg-test-ports");
     std::fs::create_dir_all(&folder).with_context(|| format!("creating {}", folder.display()))?;
     let span = LAST - FIRST;
     let start = (std::process::id() as u16).wrapping_mul(97) % span;

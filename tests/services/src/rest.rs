@@ -5,7 +5,7 @@ use std::time::Duration;
 use anyhow::{Result, bail};
 use serde_json::{Value, json};
 
-use thalweg_services::until;
+use crate::wait::until;
 
 #[derive(Clone)]
 pub struct Rest {

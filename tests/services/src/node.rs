@@ -9,16 +9,24 @@ use anyhow::{Context, Result, bail};
 use nix::sys::signal::Signal;
 use tempfile::TempDir;
 
-use thalweg_services::{Process, free_port, until};
-
+use crate::ports::free_port;
+use crate::process::Process;
+use crate::proxy::Proxy;
 use crate::rest::Rest;
+use crate::wait::until;
 
 const UP: Duration = Duration::from_secs(20);
 
+static PATH: OnceLock<Result<PathBuf, String>> = OnceLock::new();
+
 /// Path of the `thalweg` binary of this build profile; built if need be.
 pub fn binary() -> Result<PathBuf> {
-    static PATH: OnceLock<Result<PathBuf, String>> = OnceLock::new();
     PATH.get_or_init(|| build().map_err(|e| format!("{e:#}"))).clone().map_err(anyhow::Error::msg)
+}
+
+/// Uses this binary instead of building one. Has no effect after the first [`binary`].
+pub fn use_binary(path: PathBuf) {
+    let _ = PATH.set(Ok(path));
 }
 
 fn build() -> Result<PathBuf> {
@@ -44,6 +52,8 @@ pub struct Node {
     pub id: u64,
     pub rest_port: u16,
     pub rpc_port: u16,
+    /// Between this node's RPC port and the other nodes, if the cluster was started behind proxies.
+    pub proxy: Option<Proxy>,
     dir: TempDir,
     process: Option<Process>,
 }
@@ -54,6 +64,7 @@ impl Node {
             id,
             rest_port: free_port()?,
             rpc_port: free_port()?,
+            proxy: None,
             dir: tempfile::Builder::new().prefix("thalweg-node-").tempdir()?,
             process: None,
         })
@@ -80,6 +91,9 @@ impl Node {
             self.data().display(),
             self.rpc_port
         );
+        if let Some(proxy) = &self.proxy {
+            text.push_str(&format!("thalweg.rpc.advertised=127.0.0.1:{}\n", proxy.port));
+        }
         if let Some(seeds) = seeds {
             text.push_str(&format!("thalweg.seeds={seeds}\n"));
         }
@@ -97,6 +111,11 @@ impl Node {
         let name = format!("thalweg node {}", self.id);
         self.process = Some(Process::start(&name, command, &self.dir.path().join("log"))?);
         Ok(())
+    }
+
+    /// Port under which the other nodes reach this one.
+    pub fn rpc_address_port(&self) -> u16 {
+        self.proxy.as_ref().map_or(self.rpc_port, |p| p.port)
     }
 
     pub fn rest(&self) -> Rest {
@@ -153,9 +172,22 @@ impl Cluster {
     /// Starts `size` nodes with the given settings on top of the usual file and waits until each is
     /// ready.
     pub async fn start(size: u64, bootstrap: &str, extra: &[(&str, &str)]) -> Result<Self> {
-        let group = format!("g{}", free_port()?);
         let nodes: Vec<Node> = (1..=size).map(Node::new).collect::<Result<_>>()?;
-        let seeds: Vec<String> = nodes.iter().map(|n| format!("127.0.0.1:{}", n.rpc_port)).collect();
+        Self::run(nodes, bootstrap, extra).await
+    }
+
+    /// The same with a [`Proxy`] in front of every node's RPC port.
+    pub async fn start_behind_proxies(size: u64, bootstrap: &str, extra: &[(&str, &str)]) -> Result<Self> {
+        let mut nodes: Vec<Node> = (1..=size).map(Node::new).collect::<Result<_>>()?;
+        for node in &mut nodes {
+            node.proxy = Some(Proxy::to(node.rpc_port).await?);
+        }
+        Self::run(nodes, bootstrap, extra).await
+    }
+
+    async fn run(nodes: Vec<Node>, bootstrap: &str, extra: &[(&str, &str)]) -> Result<Self> {
+        let group = format!("g{}", free_port()?);
+        let seeds: Vec<String> = nodes.iter().map(|n| format!("127.0.0.1:{}", n.rpc_address_port())).collect();
         let seeds = (size > 1).then(|| seeds.join(","));
         let mut cluster = Self { nodes, group };
         for node in &mut cluster.nodes {
