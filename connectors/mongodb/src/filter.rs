@@ -1,0 +1,226 @@
+//! Which databases and collections are captured: the client's side of the include and exclude lists.
+//!
+//! The server filters the change stream by the same lists (`pipeline`); this filter is applied to
+//! everything that arrives and to the collections of a snapshot, so both agree. Regular expressions
+//! match the whole name and ignore case; literal entries are exact, in stream and snapshot alike.
+//! The databases `admin`, `config` and `local` are never captured.
+//!
+//! Results are cached by the caller per collection; nothing here runs per event.
+
+use thalweg_config::rule::{RegexList, RegexListError};
+use thalweg_core::{Error, ErrorKind, Phase};
+
+use crate::namespace::Namespace;
+
+/// How the entries of include and exclude lists are read (`filters.match.mode`).
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+pub enum MatchMode {
+    #[default]
+    Regex,
+    Literal,
+}
+
+/// An include or an exclude list; there is never both for one kind of name.
+#[derive(Debug, Clone, PartialEq, Eq, Default)]
+pub enum NameList {
+    #[default]
+    All,
+    Include(Vec<String>),
+    Exclude(Vec<String>),
+}
+
+/// The lists as configured.
+#[derive(Debug, Clone, PartialEq, Eq, Default)]
+pub struct FilterLists {
+    pub mode: MatchMode,
+    pub databases: NameList,
+    /// Entries over `db.collection`.
+    pub collections: NameList,
+    /// Passes every list.
+    pub signals: Option<Namespace>,
+}
+
+/// A list of names, compiled.
+#[derive(Debug)]
+enum Names {
+    Literal(Vec<String>),
+    Patterns(RegexList),
+}
+
+impl Names {
+    fn new(mode: MatchMode, entries: &[String]) -> Result<Self, Error> {
+        match mode {
+            MatchMode::Literal => Ok(Self::Literal(entries.to_vec())),
+            MatchMode::Regex => RegexList::new(entries).map(Self::Patterns).map_err(|e| not_usable(&e)),
+        }
+    }
+
+    fn contain(&self, name: &str) -> Result<bool, Error> {
+        match self {
+            Self::Literal(names) => Ok(names.iter().any(|n| n == name)),
+            Self::Patterns(patterns) => patterns.matches(name).map_err(|e| not_usable(&e)),
+        }
+    }
+}
+
+fn not_usable(error: &RegexListError) -> Error {
+    Error::new(ErrorKind::Config, Phase::Stream, format!("an include or exclude list cannot be used: {error}"))
+        .advise("Correct the entry; one that takes too many steps must be written without nested repetitions.")
+}
+
+#[derive(Debug)]
+enum Rule {
+    All,
+    Include(Names),
+    Exclude(Names),
+}
+
+impl Rule {
+    fn new(mode: MatchMode, list: &NameList) -> Result<Self, Error> {
+        Ok(match list {
+            NameList::All => Self::All,
+            NameList::Include(entries) => Self::Include(Names::new(mode, entries)?),
+            NameList::Exclude(entries) => Self::Exclude(Names::new(mode, entries)?),
+        })
+    }
+
+    fn passes(&self, name: &str) -> Result<bool, Error> {
+        match self {
+            Self::All => Ok(true),
+            Self::Include(names) => names.contain(name),
+            Self::Exclude(names) => names.contain(name).map(|found| !found),
+        }
+    }
+}
+
+/// The compiled lists. Errors: a pattern that does not compile, or that the engine gives up on.
+#[derive(Debug)]
+pub struct NamespaceFilter {
+    databases: Rule,
+    collections: Rule,
+    signals: Option<Namespace>,
+}
+
+impl NamespaceFilter {
+    pub fn new(lists: &FilterLists) -> Result<Self, Error> {
+        Ok(Self {
+            databases: Rule::new(lists.mode, &lists.databases)?,
+            collections: Rule::new(lists.mode, &lists.collections)?,
+            signals: lists.signals.clone(),
+        })
+    }
+
+    /// Whether collections of this database may be captured.
+    pub fn captures_database(&self, name: &str) -> Result<bool, Error> {
+        if matches!(name, "admin" | "config" | "local") {
+            return Ok(false);
+        }
+        self.databases.passes(name)
+    }
+
+    /// Whether changes of this collection are captured. The signal collection always is.
+    pub fn captures(&self, namespace: &Namespace) -> Result<bool, Error> {
+        if self.is_signals(namespace) {
+            return Ok(true);
+        }
+        Ok(self.captures_database(&namespace.db)? && self.collections.passes(&namespace.to_string())?)
+    }
+
+    pub fn is_signals(&self, namespace: &Namespace) -> bool {
+        self.signals.as_ref() == Some(namespace)
+    }
+}
+
+/// `snapshot.include.collection.list`: which captured collections a snapshot reads.
+#[derive(Debug)]
+pub struct SnapshotSelection(Option<Names>);
+
+impl SnapshotSelection {
+    /// No entries select everything. Entries are regular expressions whatever the match mode.
+    pub fn new(entries: &[String]) -> Result<Self, Error> {
+        if entries.is_empty() {
+            return Ok(Self(None));
+        }
+        Names::new(MatchMode::Regex, entries).map(|names| Self(Some(names)))
+    }
+
+    pub fn selects(&self, namespace: &Namespace) -> Result<bool, Error> {
+        self.0.as_ref().map_or(Ok(true), |names| names.contain(&namespace.to_string()))
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    #![allow(clippy::unwrap_used)]
+    use thalweg_config::rule::split_plain_list as split_list;
+
+    use super::*;
+
+    fn lists(mode: MatchMode, databases: NameList, collections: NameList) -> FilterLists {
+        FilterLists { mode, databases, collections, signals: None }
+    }
+
+    fn include(text: &str) -> NameList {
+        NameList::Include(split_list(text))
+    }
+
+    fn exclude(text: &str) -> NameList {
+        NameList::Exclude(split_list(text))
+    }
+
+    fn captured(lists: &FilterLists, names: &[&str]) -> Vec<bool> {
+        let filter = NamespaceFilter::new(lists).unwrap();
+        names.iter().map(|n| filter.captures(&Namespace::parse(n).unwrap()).unwrap()).collect()
+    }
+
+    #[test]
+    fn mgo_01_blanks_in_lists() {
+        let lists = lists(MatchMode::Regex, include("inv, crm"), include(" inv.a ,\n   inv.b  ,, "));
+        assert_eq!(captured(&lists, &["inv.a", "inv.b", "inv.c", "crm.a"]), [true, true, false, false]);
+    }
+
+    #[test]
+    fn patterns_match_whole_names_and_ignore_case() {
+        let lists1 = lists(MatchMode::Regex, include("db1"), NameList::All);
+        assert_eq!(captured(&lists1, &["db1.a", "DB1.a", "mydb1.a", "db12.a"]), [true, true, false, false]);
+        let lists2 = lists(MatchMode::Regex, exclude("db1"), NameList::All);
+        assert_eq!(
+            captured(&lists2, &["db1.a", "db12.a", "admin.a", "config.a", "local.a"]),
+            [false, true, false, false, false]
+        );
+        let lists3 = lists(MatchMode::Regex, NameList::All, include(r"s\.(?!tmp_).*"));
+        assert_eq!(captured(&lists3, &["s.orders", "s.tmp_1", "t.orders"]), [true, false, false]);
+        let lists4 = lists(MatchMode::Regex, NameList::All, exclude(r"s\.(.)\1,s.q"));
+        assert_eq!(captured(&lists4, &["s.aa", "s.ab", "s.q"]), [false, true, false]);
+    }
+
+    #[test]
+    fn mgo_22_literal_names_are_exact() {
+        let lists = lists(MatchMode::Literal, NameList::All, include("inv.a.b,inv.a+b"));
+        assert_eq!(captured(&lists, &["inv.a.b", "inv.a+b", "inv.axb", "inv.A.b"]), [true, true, false, false]);
+    }
+
+    #[test]
+    fn mgo_21_signal_collection_passes_every_list() {
+        let mut with = lists(MatchMode::Regex, include("inv"), NameList::All);
+        with.signals = Namespace::parse("ops.signals");
+        assert_eq!(captured(&with, &["inv.a", "ops.signals", "ops.other"]), [true, true, false]);
+    }
+
+    #[test]
+    fn snapshot_selection_by_pattern() {
+        let all = SnapshotSelection::new(&[]).unwrap();
+        let some = SnapshotSelection::new(&split_list("db.A.*")).unwrap();
+        let name = |n: &str| Namespace::parse(n).unwrap();
+        assert!(all.selects(&name("db.b")).unwrap());
+        assert!(some.selects(&name("db.abc")).unwrap());
+        assert!(!some.selects(&name("db.b")).unwrap());
+    }
+
+    #[test]
+    fn a_bad_pattern_is_a_configuration_error() {
+        let error = NamespaceFilter::new(&lists(MatchMode::Regex, include("("), NameList::All)).unwrap_err();
+        assert_eq!(error.kind, ErrorKind::Config);
+        assert!(error.message.contains("Unclosed group"));
+    }
+}

@@ -1,0 +1,156 @@
+//! Rules over the text of single options.
+//!
+//! A message is what follows `The '<name>' value is invalid: `. No message repeats a value that may
+//! hold a secret.
+
+use fancy_regex::Regex;
+use thalweg_config::rule::{split_plain_list as split_list, topic_name_chars};
+
+use crate::lenient_json::parse_documents;
+
+pub(super) const DEFAULT_AUTH_PROVIDER: &str = "io.debezium.connector.mongodb.connection.DefaultMongoDbAuthProvider";
+
+/// Names of properties whose values are masked in what the REST API shows.
+pub(super) const SANITIZE_PATTERN: &str = r".*secret$|.*password$|.*sasl\.jaas\.config$|.*basic\.auth\.user\.info|.*registry\.auth\.client-secret|.*credentials\.json$|.*connectionstring$|.*connection\.string$";
+
+type Check = Result<(), String>;
+
+pub(super) fn topic_prefix(text: &str) -> Check {
+    if text.is_empty() { Err("A value is required".into()) } else { topic_name_chars(text) }
+}
+
+pub(super) fn topic_part(text: &str) -> Check {
+    topic_name_chars(text)
+}
+
+pub(super) fn connection_string(text: &str) -> Check {
+    mongodb::options::ConnectionString::parse(text).map(drop).map_err(|_| "Invalid connection string".into())
+}
+
+pub(super) fn shard_params(text: &str) -> Check {
+    let text = text.trim();
+    let pair = |part: &str| part.split_once('=').is_some_and(|(k, v)| !k.trim().is_empty() && !v.trim().is_empty());
+    if text.is_empty() || text.split('&').all(pair) { Ok(()) } else { Err("key=value(&key=value)* is expected".into()) }
+}
+
+pub(super) fn auth_provider(text: &str) -> Check {
+    if text.trim() == DEFAULT_AUTH_PROVIDER {
+        return Ok(());
+    }
+    Err("not supported, put the credentials/authMechanism into mongodb.connection.string".into())
+}
+
+pub(super) fn pipeline(text: &str) -> Check {
+    if text.trim().is_empty() {
+        return Ok(());
+    }
+    parse_documents(text).map(drop).map_err(|e| format!("Change stream pipeline JSON is invalid: {e}"))
+}
+
+pub(super) fn skipped_operations(text: &str) -> Check {
+    let items = split_list(text);
+    if let Some(odd) = items.iter().find(|i| !["c", "u", "d", "t", "r", "none"].contains(&i.to_lowercase().as_str())) {
+        return Err(format!("Invalid operation '{odd}': c, u, d, t, r or none is expected"));
+    }
+    if items.len() > 1 && items.iter().any(|i| i.eq_ignore_ascii_case("none")) {
+        return Err("'none' cannot be combined with other operations".into());
+    }
+    Ok(())
+}
+
+pub(super) fn regex(text: &str) -> Check {
+    Regex::new(text).map(drop).map_err(|e| format!("A regular expression is expected, but {e}"))
+}
+
+pub(super) fn topic_naming(class: &str) -> Check {
+    const DEFAULTS: [&str; 2] =
+        ["io.debezium.schema.SchemaTopicNamingStrategy", "io.debezium.schema.DefaultTopicNamingStrategy"];
+    if DEFAULTS.contains(&class.trim()) {
+        return Ok(());
+    }
+    Err(format!("{class} is not supported; remove the property, and rename topics with a transformation instead"))
+}
+
+pub(super) fn metric_tags(text: &str) -> Check {
+    let tag = |item: &String| item.split_once('=').is_some_and(|(k, v)| !k.trim().is_empty() && !v.trim().is_empty());
+    if split_list(text).iter().all(tag) { Ok(()) } else { Err("key=value pairs are expected".into()) }
+}
+
+/// Words of `[*\w\-\s]` at the start, of `[*\w\-]` behind it, joined by dots; at least `parts` of them.
+fn is_field_path(path: &str, parts: usize) -> bool {
+    let word = |c: char| c.is_ascii_alphanumeric() || matches!(c, '_' | '*' | '-' | '|');
+    let names: Vec<&str> = path.trim_end().split('.').collect();
+    names.len() >= parts
+        && names
+            .iter()
+            .enumerate()
+            .all(|(i, name)| !name.trim().is_empty() && name.chars().all(|c| word(c) || (i == 0 && c.is_whitespace())))
+}
+
+pub(super) fn field_exclude_list(text: &str) -> Check {
+    for entry in text.split(',').filter(|e| !e.trim().is_empty()) {
+        if !is_field_path(entry, 3) {
+            return Err(format!(
+                "{entry} has invalid format (expecting <databaseName>.<collectionName>.<fieldName>.<nestedFieldName>)"
+            ));
+        }
+    }
+    unsupported_unless(text.trim().is_empty(), "leaving out fields", "drop the fields with a transformation")
+}
+
+pub(super) fn field_renames(text: &str) -> Check {
+    for entry in text.split(',').filter(|e| !e.trim().is_empty()) {
+        let valid = entry.trim_end().split_once(':').is_some_and(|(path, name)| {
+            is_field_path(path, 3) && !name.is_empty() && !name.contains([':', '.']) && is_field_path(name, 1)
+        });
+        if !valid {
+            return Err(format!(
+                "{entry} has invalid format (expecting \
+                 <databaseName>.<collectionName>.<fieldName>.<nestedFieldName>:<newNestedFieldName>)"
+            ));
+        }
+    }
+    unsupported_unless(text.trim().is_empty(), "renaming fields", "rename the fields with a transformation")
+}
+
+pub(super) fn transaction_metadata(text: &str) -> Check {
+    let wanted = text.trim().eq_ignore_ascii_case("true");
+    unsupported_unless(
+        !wanted,
+        "transaction metadata",
+        "source.lsid and source.txnNumber name the transaction of an event",
+    )
+}
+
+pub(super) fn signal_collection(text: &str) -> Check {
+    let items = split_list(text);
+    if items.len() > 1 || items.iter().any(|i| crate::namespace::Namespace::parse(i).is_none()) {
+        return Err("exactly one collection as <databaseName>.<collectionName> is expected".into());
+    }
+    unsupported_unless(items.is_empty(), "signals", "a new snapshot needs a connector without offsets")
+}
+
+pub(super) fn signal_channels(text: &str) -> Check {
+    let items = split_list(text);
+    if let Some(odd) = items.iter().find(|i| !["source", "kafka", "file", "jmx"].contains(&i.to_lowercase().as_str())) {
+        return Err(format!("Value must be one of source, kafka, file, jmx, but is {odd}"));
+    }
+    unsupported_unless(
+        items.iter().all(|i| i.eq_ignore_ascii_case("source")),
+        "signals",
+        "use only the channel 'source'",
+    )
+}
+
+pub(super) fn notification_channels(text: &str) -> Check {
+    let items = split_list(text);
+    if let Some(odd) = items.iter().find(|i| !["sink", "log", "jmx"].contains(&i.to_lowercase().as_str())) {
+        return Err(format!("Value must be one of sink, log, jmx, but is {odd}"));
+    }
+    unsupported_unless(items.is_empty(), "notifications", "the status shows the progress of snapshots")
+}
+
+/// What a later release brings is refused, so that nobody believes it works.
+fn unsupported_unless(unused: bool, what: &str, instead: &str) -> Check {
+    if unused { Ok(()) } else { Err(format!("{what}: not supported yet. Remove the property; {instead}")) }
+}

@@ -1,0 +1,325 @@
+#![allow(clippy::unwrap_used)]
+use std::time::Duration;
+
+use thalweg_config::Properties;
+
+use super::*;
+use crate::filter::NameList;
+
+const URI: &str = "mongodb://127.0.0.1:27017/?replicaSet=rs0";
+
+fn properties(more: &[(&str, &str)]) -> Properties {
+    let base = [("mongodb.connection.string", URI), ("topic.prefix", "shop"), ("database.include.list", "inv")];
+    base.iter().chain(more).map(|(k, v)| ((*k).to_owned(), (*v).to_owned())).collect()
+}
+
+/// `name: message` without the standard prefix.
+fn errors(more: &[(&str, &str)]) -> Vec<String> {
+    let validation = validate(&properties(more));
+    let rows = validation.options.iter().flat_map(|o| o.errors.iter().map(move |e| (o.name.clone(), e.clone())));
+    rows.map(|(name, text)| {
+        let prefix = format!("The '{name}' value is invalid: ");
+        format!("{name}: {}", text.strip_prefix(&prefix).unwrap_or(&text))
+    })
+    .collect()
+}
+
+fn config(more: &[(&str, &str)]) -> MongoConfig {
+    MongoConfig::parse(&properties(more)).unwrap()
+}
+
+#[test]
+fn published_options_keep_their_order() {
+    let names = |group: &str| {
+        let orders = TABLE.orders();
+        let rows = TABLE.options.iter().zip(orders).filter(|(o, _)| o.group == group && o.published);
+        rows.map(|(o, order)| (o.name, order)).collect::<Vec<_>>()
+    };
+    let connector = names("Connector");
+    assert_eq!(
+        connector[12..16],
+        [
+            ("snapshot.max.threads.multiplier", 13),
+            ("legacy.snapshot.max.threads", 14),
+            ("internal.legacy.snapshot.max.threads", 14),
+            ("snapshot.mode.custom.name", 15),
+        ]
+    );
+    assert_eq!(connector[43], ("schema.name.adjustment.mode", 43));
+    assert_eq!(names("MongoDB")[13], ("cursor.max.await.time.ms", 14));
+    assert_eq!(names("Events")[20], ("sourceinfo.struct.maker", 21));
+}
+
+#[test]
+fn names_are_unique_and_defaults_valid() {
+    let mut names: Vec<_> = TABLE.options.iter().flat_map(|o| o.aliases.iter().chain([&o.name])).collect();
+    names.sort_unstable();
+    assert!(names.windows(2).all(|w| w[0] != w[1]), "a name occurs twice");
+    assert_eq!(errors(&[]), Vec::<String>::new());
+    assert_eq!(validate(&properties(&[])).warnings, Vec::<String>::new());
+}
+
+#[test]
+fn missing_and_malformed_values() {
+    let nothing = TABLE.validate(&Properties::new()).messages();
+    assert_eq!(
+        nothing,
+        [
+            "The 'topic.prefix' value is invalid: A value is required",
+            "The 'mongodb.connection.string' value is invalid: Missing connection string",
+        ]
+    );
+    for (name, value, text) in [
+        ("mongodb.connection.string", "http://x", "Invalid connection string"),
+        ("mongodb.connection.string", "", "Invalid connection string"),
+        (
+            "topic.prefix",
+            "a b",
+            "a b has invalid format (only the underscore, hyphen, dot and alphanumeric characters are allowed)",
+        ),
+        (
+            "snapshot.mode",
+            "nope",
+            "Value must be one of always, initial_only, configuration_based, when_needed, initial, custom, no_data",
+        ),
+        (
+            "capture.mode",
+            "x",
+            "Value must be one of change_streams, change_streams_update_full, change_streams_with_pre_image, change_streams_update_full_with_pre_image",
+        ),
+        ("event.processing.failure.handling.mode", "x", "Value must be one of warn, fail, ignore, skip"),
+        (
+            "collection.include.list",
+            "a.(",
+            "A comma-separated list of valid regular expressions is expected, but Unclosed group near index 3\na.(",
+        ),
+        (
+            "snapshot.include.collection.list",
+            "(",
+            "A comma-separated list of valid regular expressions is expected, but Unclosed group near index 1\n(",
+        ),
+        ("max.queue.size", "10", "Must be larger than the maximum batch size"),
+        ("tombstones.on.delete", "maybe", "Either 'true' or 'false' is expected"),
+        ("heartbeat.interval.ms", "-5", "An non-negative integer is expected"),
+        ("snapshot.max.threads", "0", "A positive, non-zero integer value is expected"),
+        ("mongodb.connection.mode", "x", "Value must be one of replica_set, sharded"),
+        (
+            "mongodb.authentication.class",
+            "x",
+            "not supported, put the credentials/authMechanism into mongodb.connection.string",
+        ),
+        ("mongodb.connection.string.shard.params", "a", "key=value(&key=value)* is expected"),
+        ("capture.scope", "y", "Value must be one of deployment, database, collection"),
+        ("schema.name.adjustment.mode", "zzz", "Value must be one of none, avro_unicode, avro"),
+        ("skipped.operations", "c,x", "Invalid operation 'x': c, u, d, t, r or none is expected"),
+        ("skipped.operations", "none,c", "'none' cannot be combined with other operations"),
+        ("cursor.pipeline", "[{]", "Change stream pipeline JSON is invalid: a field name is expected at offset 2"),
+        (
+            "topic.delimiter",
+            "#",
+            "# has invalid format (only the underscore, hyphen, dot and alphanumeric characters are allowed)",
+        ),
+        ("capture.start.op.time", "abc", "A long value is expected"),
+        ("json.serialization.mode", "x", "Value must be one of legacy, strict, extended, relaxed"),
+    ] {
+        let found = errors(&[(name, value)]);
+        assert_eq!(found.first().map(String::as_str), Some(format!("{name}: {text}").as_str()), "{found:?}");
+    }
+}
+
+#[test]
+fn cfg_05_queue_and_batch_limits() {
+    assert_eq!(
+        errors(&[("max.queue.size", "0")]),
+        [
+            "max.queue.size: A positive queue size is required",
+            "max.queue.size: Must be larger than the maximum batch size",
+        ]
+    );
+    assert_eq!(
+        errors(&[("max.queue.size", "100"), ("max.batch.size", "200")]),
+        ["max.queue.size: Must be larger than the maximum batch size",]
+    );
+    assert_eq!(config(&[("max.queue.size.in.bytes", "1000000")]).flow.queue_bytes, 1_000_000);
+}
+
+#[test]
+fn cfg_02_include_and_exclude_list_exclude_each_other() {
+    assert_eq!(
+        errors(&[("database.exclude.list", "b")]),
+        ["database.exclude.list: \"database.include.list\" is already specified",]
+    );
+    assert_eq!(
+        errors(&[("collection.include.list", "a.b"), ("collection.exclude.list", "b.c")]),
+        ["collection.exclude.list: \"collection.include.list\" is already specified",]
+    );
+    assert_eq!(errors(&[("database.exclude.list", " , ")]), Vec::<String>::new());
+}
+
+#[test]
+fn settings_that_need_another_one() {
+    let one = |more: &[(&str, &str)]| errors(more).remove(0);
+    assert_eq!(
+        one(&[("capture.scope", "database")]),
+        "capture.target: A value is required when capture.scope is database"
+    );
+    assert_eq!(
+        one(&[("capture.scope", "collection"), ("capture.target", "inv")]),
+        "capture.target: <databaseName>.<collectionName> is expected when capture.scope is collection"
+    );
+    assert!(
+        one(&[("cursor.oversize.handling.mode", "skip")]).starts_with("cursor.oversize.skip.threshold: A positive")
+    );
+    assert!(one(&[("mongodb.password", "x")]).starts_with("mongodb.user: A user name is required"));
+    assert!(
+        one(&[("connect.backoff.max.delay.ms", "1")]).starts_with("connect.backoff.max.delay.ms: Must not be less")
+    );
+    assert!(one(&[("snapshot.mode", "custom")]).contains("custom snapshotters are not supported"));
+    let overrides = "snapshot.collection.filter.overrides";
+    assert!(one(&[(overrides, "inv")]).contains("'inv' is not <databaseName>.<collectionName>"));
+    assert!(
+        one(&[(overrides, "inv.a"), ("snapshot.collection.filter.overrides.inv.a", "{")])
+            .contains("snapshot.collection.filter.overrides.inv.a is not a query filter")
+    );
+}
+
+#[test]
+fn what_comes_later_is_refused_with_advice() {
+    for (name, value) in [
+        ("field.exclude.list", "*.*.secret"),
+        ("field.renames", "inv.a.x:y"),
+        ("provide.transaction.metadata", "true"),
+        ("signal.data.collection", "ops.signals"),
+        ("signal.enabled.channels", "source,kafka"),
+        ("notification.enabled.channels", "log"),
+    ] {
+        let found = errors(&[(name, value)]);
+        assert!(found.len() == 1 && found[0].contains("not supported yet"), "{found:?}");
+    }
+    for (name, value) in [
+        ("field.exclude.list", ""),
+        ("provide.transaction.metadata", "false"),
+        ("signal.enabled.channels", "source"),
+        ("notification.enabled.channels", ""),
+    ] {
+        assert_eq!(errors(&[(name, value)]), Vec::<String>::new(), "{name}");
+    }
+    assert_eq!(
+        errors(&[("field.exclude.list", "a")]),
+        [
+            "field.exclude.list: a has invalid format (expecting <databaseName>.<collectionName>.<fieldName>.<nestedFieldName>)",
+        ]
+    );
+    assert_eq!(
+        errors(&[("field.renames", "a.b")]),
+        [
+            "field.renames: a.b has invalid format (expecting <databaseName>.<collectionName>.<fieldName>.<nestedFieldName>:<newNestedFieldName>)",
+        ]
+    );
+    assert!(errors(&[("notification.enabled.channels", "sink")])
+        .contains(&"notification.sink.topic.name: Notification topic name must be provided when kafka notification channel is enabled".to_owned()));
+}
+
+#[test]
+fn cfg_01_names_of_earlier_releases() {
+    let mut old = Properties::from([("mongodb.connection.string", URI), ("mongodb.name", "shop")]);
+    let validation = validate(&old);
+    assert!(validation.is_valid(), "{:?}", validation.messages());
+    assert_eq!(validation.warnings.len(), 1);
+    assert_eq!(&*MongoConfig::parse(&old).unwrap().topic_prefix, "shop");
+    old.set("snapshot.mode", "Never");
+    old.set("sanitize.field.names", "true");
+    assert_eq!(MongoConfig::parse(&old).unwrap().snapshot.mode, SnapshotMode::NoData);
+    assert_eq!(validate(&old).settings.text("field.name.adjustment.mode"), Some("avro"));
+    for name in ["mongodb.hosts", "collection.whitelist", "database.blacklist", "mongodb.poll.interval.sec"] {
+        let found = errors(&[(name, "x")]);
+        assert!(found.len() == 1 && found[0].contains("was removed; use"), "{found:?}");
+    }
+}
+
+#[test]
+fn cfg_04_tolerant_parsing() {
+    let parsed = config(&[
+        ("snapshot.mode", " When_Needed "),
+        ("capture.mode", "CHANGE_STREAMS"),
+        ("tombstones.on.delete", "False"),
+        ("max.batch.size", " 10 "),
+        ("collection.include.list", " inv.a ,\n inv.b\\,c , "),
+    ]);
+    assert_eq!(parsed.snapshot.mode, SnapshotMode::WhenNeeded);
+    assert_eq!(parsed.capture.full_document, FullDocument::Omitted);
+    assert!(!parsed.events.tombstones);
+    assert_eq!(parsed.flow.batch_size, 10);
+    assert_eq!(parsed.filters.collections, NameList::Include(vec!["inv.a".into(), "inv.b,c".into()]));
+}
+
+#[test]
+fn defaults_as_typed_values() {
+    let parsed = config(&[]);
+    assert_eq!(parsed.connection.mode, ConnectionMode::Sharded);
+    assert_eq!(parsed.connection.connect_timeout, Duration::from_secs(10));
+    assert_eq!(parsed.connection.server_selection_timeout, Duration::from_secs(30));
+    assert_eq!((parsed.connection.max_attempts, parsed.connection.backoff_max), (16, Duration::from_secs(120)));
+    assert_eq!(parsed.capture.full_document, FullDocument::Lookup);
+    assert_eq!((&parsed.capture.scope, parsed.capture.start_at), (&CaptureScope::Deployment, None));
+    assert_eq!(parsed.cursor.oversize, Oversize::Fail);
+    assert_eq!(parsed.snapshot.mode, SnapshotMode::Initial);
+    assert_eq!((parsed.flow.batch_size, parsed.flow.queue_size), (2048, 8192));
+    assert_eq!(parsed.events.on_failure, FailureMode::Fail);
+    assert_eq!(parsed.topics.heartbeat_prefix, "__debezium-heartbeat");
+    assert_eq!((parsed.errors.max_retries, parsed.guardrail), (-1, None));
+}
+
+#[test]
+fn values_that_are_taken_apart() {
+    let parsed = config(&[
+        ("capture.start.op.time", "7713644790000000007"),
+        ("capture.scope", "collection"),
+        ("capture.target", "inv.a.b"),
+        ("capture.mode", "change_streams_update_full_with_pre_image"),
+        ("capture.mode.full.update.type", "post_image"),
+        ("cursor.pipeline", "[{$match: {operationType: 'insert'}}]"),
+        ("cursor.oversize.handling.mode", "skip"),
+        ("cursor.oversize.skip.threshold", "42"),
+        ("skipped.operations", "c, D"),
+        ("snapshot.collection.filter.overrides", "inv.a , inv.b"),
+        ("snapshot.collection.filter.overrides.inv.a", "{dead: false}"),
+        ("topic.heartbeat.prefix", "hb"),
+        ("poll.interval.ms", "60000"),
+        ("guardrail.collections.max", "5"),
+        ("guardrail.collections.limit.action", "fail"),
+    ]);
+    let start = 7_713_644_790_000_000_007_u64;
+    let expected = bson::Timestamp { time: (start >> 32) as u32, increment: start as u32 };
+    assert_eq!(parsed.capture.start_at, Some(expected));
+    assert_eq!(parsed.capture.scope, CaptureScope::Collection(Namespace::new("inv", "a.b")));
+    assert_eq!((parsed.capture.full_document, parsed.capture.pre_images), (FullDocument::PostImage, true));
+    assert_eq!(parsed.cursor.pipeline, [bson::doc! {"$match": {"operationType": "insert"}}]);
+    assert_eq!(parsed.cursor.oversize, Oversize::Skip(42));
+    assert_eq!(parsed.events.skipped, SkippedOperations { create: true, update: false, delete: true });
+    assert_eq!(parsed.snapshot.filters.get(&Namespace::new("inv", "a")), Some(&bson::doc! {"dead": false}));
+    assert_eq!(parsed.snapshot.filters.len(), 1);
+    assert_eq!(parsed.topics.heartbeat_prefix, "hb");
+    assert_eq!(parsed.flow.poll_interval, Duration::from_secs(5));
+    assert_eq!(parsed.guardrail, Some(Guardrail { max: 5, fail: true }));
+}
+
+#[test]
+fn cfg_03_secrets_do_not_print() {
+    let parsed = config(&[
+        ("mongodb.connection.string", "mongodb://u:p%40ss@h/?replicaSet=rs0"),
+        ("mongodb.user", "u"),
+        ("mongodb.password", "hush"),
+    ]);
+    let printed = format!("{parsed:?}");
+    assert!(!printed.contains("p%40ss") && !printed.contains("hush"), "{printed}");
+    let shown: Vec<_> = validate(&properties(&[("mongodb.user", "u"), ("mongodb.password", "hush")])).options;
+    assert!(shown.iter().all(|o| o.value.as_deref() != Some("hush") && o.value.as_deref() != Some(URI)));
+}
+
+#[test]
+fn a_bad_configuration_lists_every_message() {
+    let error = MongoConfig::parse(&properties(&[("snapshot.mode", "x"), ("max.batch.size", "y")])).unwrap_err();
+    assert_eq!(error.message, "Error configuring an instance of MongoDbConnector; check the logs for details");
+    assert_eq!(error.causes.len(), 3);
+}
