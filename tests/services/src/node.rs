@@ -54,6 +54,7 @@ pub struct Node {
     pub rpc_port: u16,
     /// Between this node's RPC port and the other nodes, if the cluster was started behind proxies.
     pub proxy: Option<Proxy>,
+    environment: Vec<(String, String)>,
     dir: TempDir,
     process: Option<Process>,
 }
@@ -65,6 +66,7 @@ impl Node {
             rest_port: free_port()?,
             rpc_port: free_port()?,
             proxy: None,
+            environment: Vec::new(),
             dir: tempfile::Builder::new().prefix("thalweg-node-").tempdir()?,
             process: None,
         })
@@ -107,7 +109,7 @@ impl Node {
     /// Starts the process (again) with the same file and data.
     pub fn start(&mut self) -> Result<()> {
         let mut command = Command::new(binary()?);
-        command.arg("run").arg(self.file());
+        command.arg("run").arg(self.file()).envs(self.environment.iter().map(|(k, v)| (k, v)));
         let name = format!("thalweg node {}", self.id);
         self.process = Some(Process::start(&name, command, &self.dir.path().join("log"))?);
         Ok(())
@@ -173,24 +175,35 @@ impl Cluster {
     /// ready.
     pub async fn start(size: u64, bootstrap: &str, extra: &[(&str, &str)]) -> Result<Self> {
         let nodes: Vec<Node> = (1..=size).map(Node::new).collect::<Result<_>>()?;
-        Self::run(nodes, bootstrap, extra).await
+        Self::run(nodes, bootstrap, extra, &[]).await
     }
 
-    /// The same with a [`Proxy`] in front of every node's RPC port.
-    pub async fn start_behind_proxies(size: u64, bootstrap: &str, extra: &[(&str, &str)]) -> Result<Self> {
+    /// The same with a [`Proxy`] in front of every node's RPC port and an environment of its own.
+    pub async fn start_behind_proxies(
+        size: u64,
+        bootstrap: &str,
+        extra: &[(&str, &str)],
+        environment: &[(String, String)],
+    ) -> Result<Self> {
         let mut nodes: Vec<Node> = (1..=size).map(Node::new).collect::<Result<_>>()?;
         for node in &mut nodes {
             node.proxy = Some(Proxy::to(node.rpc_port).await?);
         }
-        Self::run(nodes, bootstrap, extra).await
+        Self::run(nodes, bootstrap, extra, environment).await
     }
 
-    async fn run(nodes: Vec<Node>, bootstrap: &str, extra: &[(&str, &str)]) -> Result<Self> {
+    async fn run(
+        nodes: Vec<Node>,
+        bootstrap: &str,
+        extra: &[(&str, &str)],
+        environment: &[(String, String)],
+    ) -> Result<Self> {
         let group = format!("g{}", free_port()?);
         let seeds: Vec<String> = nodes.iter().map(|n| format!("127.0.0.1:{}", n.rpc_address_port())).collect();
-        let seeds = (size > 1).then(|| seeds.join(","));
+        let seeds = (nodes.len() > 1).then(|| seeds.join(","));
         let mut cluster = Self { nodes, group };
         for node in &mut cluster.nodes {
+            node.environment = environment.to_vec();
             node.write_file(bootstrap, &cluster.group, seeds.as_deref(), extra)?;
             node.start()?;
         }
