@@ -8,14 +8,23 @@
 //!
 //! It does not: connect to anything, know a connector, or log a value.
 
+pub mod alias;
+pub mod connector;
+pub mod mask;
 pub mod option;
+pub mod parse;
 pub mod properties;
+pub mod reply;
+pub mod rule;
 pub mod secret;
 pub mod settings;
 pub mod validate;
+pub mod value;
 
-pub use option::{CrossCheck, Importance, OptionDef, OptionKind, OptionTable, Rule, Standing, Width};
+pub use option::{CrossCheck, Importance, OptionDef, OptionKind, OptionTable, Rule, Standing, Width, Wording};
 pub use properties::Properties;
+pub use reply::{config_keys, validate_reply};
+pub use rule::RegexList;
 pub use secret::Secret;
 pub use settings::{Parsed, Settings};
 pub use validate::{ValidatedOption, Validation};

@@ -84,6 +84,16 @@ pub enum Standing {
     Refused(&'static str),
 }
 
+/// Whose wording an option's error messages have. Tools compare them, so both are kept.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Wording {
+    /// `The '<name>' value is invalid: <text>`: options of a connector.
+    Connector,
+    /// `Invalid value <value> for configuration <name>: <text>`: options of the framework, the
+    /// worker, converters and transformations.
+    Framework,
+}
+
 /// A rule over one value's text, already known to be of the option's kind.
 #[derive(Debug, Clone, Copy)]
 pub enum Rule {
@@ -91,8 +101,14 @@ pub enum Rule {
     Any,
     /// Inclusive bounds for INT, SHORT, LONG, DOUBLE.
     Range(Option<i64>, Option<i64>),
-    /// Enumeration: compared trimmed and case-insensitively. Message: `Value must be one of a, b`.
+    /// Enumeration (of every item, for a LIST): compared trimmed and case-insensitively.
+    /// Message: `Value must be one of a, b`.
     OneOf(&'static [&'static str]),
+    /// LIST of regular expressions; `\,` inside an item stays as it is.
+    Regexes,
+    /// Full class names. The simple name, and the simple name without its kind (`Converter`), are
+    /// accepted too and become the full name.
+    Class(&'static [&'static str]),
     /// Free check; the error text is the whole message after the standard prefix.
     Check(fn(&str) -> Result<(), String>),
 }
@@ -108,7 +124,9 @@ pub struct OptionDef {
     pub rule: Rule,
     pub importance: Importance,
     pub width: Width,
+    /// Empty: published as null.
     pub group: &'static str,
+    /// Empty: published as null.
     pub display_name: &'static str,
     pub doc: &'static str,
     /// Older names that are accepted when `name` is absent, each with one warning.
@@ -119,9 +137,19 @@ pub struct OptionDef {
     /// Published by `config/validate` and `GET /connector-plugins/{p}/config`.
     pub published: bool,
     pub dependents: &'static [&'static str],
+    pub wording: Wording,
+    /// Position inside the group as published; `None`: counted.
+    pub order: Option<i32>,
+    /// Published as hidden from forms.
+    pub visible: bool,
+    /// Text for a value outside of [`Rule::Range`], instead of the usual one.
+    pub range_text: Option<&'static str>,
+    /// Text for a required option that is absent, instead of `A value is required`.
+    pub missing_text: Option<&'static str>,
 }
 
 impl OptionDef {
+    /// Neither required nor defaulted, importance and width medium, group `Connector`.
     pub const fn new(name: &'static str, kind: OptionKind, doc: &'static str) -> Self {
         Self {
             name,
@@ -139,6 +167,11 @@ impl OptionDef {
             standing: Standing::Active,
             published: true,
             dependents: &[],
+            wording: Wording::Connector,
+            order: None,
+            visible: true,
+            range_text: None,
+            missing_text: None,
         }
     }
     pub const fn default(mut self, text: &'static str) -> Self {
@@ -201,14 +234,37 @@ impl OptionDef {
         self.published = false;
         self
     }
+    /// Error messages and published value as Kafka Connect's own options have them.
+    pub const fn framework(mut self) -> Self {
+        self.wording = Wording::Framework;
+        self
+    }
+    pub const fn order(mut self, order: i32) -> Self {
+        self.order = Some(order);
+        self
+    }
+    pub const fn invisible(mut self) -> Self {
+        self.visible = false;
+        self
+    }
+    pub const fn range_text(mut self, text: &'static str) -> Self {
+        self.range_text = Some(text);
+        self
+    }
+    pub const fn missing_text(mut self, text: &'static str) -> Self {
+        self.missing_text = Some(text);
+        self
+    }
     pub const fn dependents(mut self, names: &'static [&'static str]) -> Self {
         self.dependents = names;
         self
     }
 }
 
-/// A rule over several options, run after every single value was found valid.
-/// Returns `(option name, message)` pairs.
+/// A rule over several options. Returns `(option name, text)` pairs; the text gets the standard
+/// prefix. Runs even if single values have errors, so that a user sees everything at once: a value
+/// of the wrong kind, or outside of its enumeration, then reads as the default, and a number
+/// outside of its range as it was given.
 pub type CrossCheck = fn(&Settings) -> Vec<(&'static str, String)>;
 
 /// The options of one component (worker, framework part of a connector, one connector class, ...).
@@ -221,4 +277,37 @@ pub struct OptionTable {
     /// accepted here without a warning.
     pub open_prefixes: &'static [&'static str],
     pub cross_checks: &'static [CrossCheck],
+}
+
+impl OptionTable {
+    /// The option called `name` (no aliases).
+    pub fn option(&self, name: &str) -> Option<&'static OptionDef> {
+        self.options.iter().find(|o| o.name == name)
+    }
+
+    /// Whether `name` lies under a prefix that is somebody else's.
+    pub fn is_open(&self, name: &str) -> bool {
+        self.open_prefixes.iter().any(|p| name.starts_with(p))
+    }
+
+    /// Position of each option inside its group as published, in the order of `options`.
+    pub fn orders(&self) -> Vec<i32> {
+        let mut counts: Vec<(&str, i32)> = Vec::new();
+        let mut orders = Vec::with_capacity(self.options.len());
+        for option in self.options {
+            let counted = match counts.iter_mut().find(|(group, _)| *group == option.group) {
+                _ if !option.published => 0,
+                Some((_, count)) => {
+                    *count += 1;
+                    *count
+                }
+                None => {
+                    counts.push((option.group, 1));
+                    1
+                }
+            };
+            orders.push(option.order.unwrap_or(if option.group.is_empty() { -1 } else { counted }));
+        }
+        orders
+    }
 }

@@ -31,6 +31,10 @@ impl Settings {
         self.values.insert(name, value);
     }
 
+    pub(crate) fn extend(&mut self, other: Self) {
+        self.values.extend(other.values);
+    }
+
     pub fn get(&self, name: &str) -> &Parsed {
         let found = self.values.get(name);
         debug_assert!(found.is_some(), "option {name} is not in the table");
@@ -61,6 +65,17 @@ impl Settings {
             Parsed::Int(i) => Some(*i),
             other => {
                 debug_assert!(matches!(other, Parsed::Absent), "option {name} is not a number");
+                None
+            }
+        }
+    }
+
+    /// A DOUBLE option's value.
+    pub fn double(&self, name: &str) -> Option<f64> {
+        match self.get(name) {
+            Parsed::Double(d) => Some(*d),
+            other => {
+                debug_assert!(matches!(other, Parsed::Absent), "option {name} is not a number with a fraction");
                 None
             }
         }

@@ -1,10 +1,19 @@
-//! Checking [`Properties`] against an [`OptionTable`] and turning them into [`Settings`].
+//! Checking [`Properties`] against [`OptionTable`]s and turning them into [`Settings`].
 //!
-//! Messages have Debezium's form: `The '<name>' value is invalid: <text>`.
+//! One table checks one component. A connector's configuration is checked by several: the
+//! framework's, the connector's, those of its converters and transformations under their prefixes.
+//! Their results are merged into one [`Validation`]; only then is a key unknown, namely to all.
+//! Invariants: no error is dropped; a message never shows a password.
+//!
+//! It does not resolve references, connect to anything, or log.
 
-use crate::option::{OptionDef, OptionTable};
+use std::collections::BTreeMap;
+
+use crate::alias;
+use crate::option::{OptionDef, OptionTable, Standing, Wording};
 use crate::properties::Properties;
-use crate::settings::Settings;
+use crate::settings::{Parsed, Settings};
+use crate::value;
 
 /// Everything known about one option after checking: the rows of a `config/validate` answer.
 #[derive(Debug, Clone)]
@@ -12,8 +21,12 @@ pub struct ValidatedOption {
     pub def: OptionDef,
     /// Name with the prefix under which the table was used (`value.converter.schemas.enable`).
     pub name: String,
-    /// Text form of the resolved value; passwords are `[hidden]`.
+    /// Text form of the resolved value; secrets are `[hidden]`.
     pub value: Option<String>,
+    /// Text form of the default; differs from the table's after [`Validation::default_to`].
+    pub default: Option<String>,
+    /// Position inside the group, as published.
+    pub order: i32,
     pub errors: Vec<String>,
     pub recommended: Vec<String>,
     pub visible: bool,
@@ -26,11 +39,28 @@ pub struct Validation {
     /// Accepted but worth saying: old names, inert options, unknown keys with the nearest known one.
     pub warnings: Vec<String>,
     pub settings: Settings,
+    /// What the tables together say about each key that was given.
+    keys: BTreeMap<String, Verdict>,
+    /// The prefix under which the table was used; empty for a whole configuration.
+    prefix: String,
+}
+
+/// What a table says about a key; of several tables the greatest counts.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
+enum Verdict {
+    /// Another table may know it.
+    Unknown,
+    /// Under a prefix that this table leaves to others.
+    Open,
+    /// Under this table's own prefix, and yet unknown.
+    Foreign,
+    Known,
 }
 
 impl Validation {
+    /// Number of messages: what `error_count` means in Kafka Connect.
     pub fn error_count(&self) -> usize {
-        self.options.iter().filter(|o| !o.errors.is_empty()).count()
+        self.options.iter().map(|o| o.errors.len()).sum()
     }
     pub fn is_valid(&self) -> bool {
         self.error_count() == 0
@@ -39,23 +69,223 @@ impl Validation {
     pub fn messages(&self) -> Vec<String> {
         self.options.iter().flat_map(|o| o.errors.iter().cloned()).collect()
     }
-    /// Attaches `text` to option `name` with the standard prefix.
+    /// The row of option `name` (with its prefix).
+    pub fn option(&self, name: &str) -> Option<&ValidatedOption> {
+        self.options.iter().find(|o| o.name == name)
+    }
+    /// Attaches `text` to option `name` with the option's standard prefix.
     pub fn invalid(&mut self, name: &str, text: &str) {
-        self.error(name, format!("The '{name}' value is invalid: {text}"));
+        let message = match self.option(name) {
+            Some(row) if row.def.wording == Wording::Framework => {
+                value::message(&row.def, name, Some(row.value.as_deref().unwrap_or("null")), text)
+            }
+            _ => format!("The '{name}' value is invalid: {text}"),
+        };
+        self.error(name, message);
     }
     /// Attaches a complete message to option `name`; an unknown name goes to the first option, so
     /// that no error is lost.
     pub fn error(&mut self, name: &str, message: String) {
         let at = self.options.iter().position(|o| o.name == name).unwrap_or(0);
+        debug_assert!(!self.options.is_empty(), "an error needs an option to stand at");
         if let Some(option) = self.options.get_mut(at) {
             option.errors.push(message);
         }
     }
+
+    /// Gives an option that is not set a default that only the caller knows (the worker's converter).
+    pub fn default_to(&mut self, name: &str, text: &str) {
+        let Some(row) = self.options.iter_mut().find(|o| o.name == name) else { return };
+        let unset = row.value.is_none() && row.errors.is_empty();
+        row.default = Some(text.to_owned());
+        if unset {
+            row.value = Some(text.to_owned());
+            let checked = value::check(&row.def, Some(text));
+            if self.prefix.is_empty() && name == row.def.name {
+                self.settings.insert(row.def.name, checked.parsed);
+            }
+        }
+    }
+
+    /// Joins the results of two tables over the same configuration: rows in order, of rows with one
+    /// name the first with the errors of both. Settings of tables under a prefix stay with them,
+    /// because their names are only unique below the prefix.
+    #[must_use]
+    pub fn merge(mut self, other: Self) -> Self {
+        for row in other.options {
+            match self.options.iter_mut().find(|o| o.name == row.name) {
+                Some(first) => {
+                    for error in row.errors {
+                        if !first.errors.contains(&error) {
+                            first.errors.push(error);
+                        }
+                    }
+                }
+                None => self.options.push(row),
+            }
+        }
+        for warning in other.warnings {
+            if !self.warnings.contains(&warning) {
+                self.warnings.push(warning);
+            }
+        }
+        for (key, verdict) in other.keys {
+            let stored = self.keys.entry(key).or_insert(verdict);
+            *stored = verdict.max(*stored);
+        }
+        if other.prefix == self.prefix {
+            self.settings.extend(other.settings);
+        }
+        self
+    }
+
+    /// Keys that no table knows. To be asked after everything was merged.
+    pub fn unknown_keys(&self) -> impl Iterator<Item = &str> {
+        self.keys
+            .iter()
+            .filter(|(_, verdict)| matches!(verdict, Verdict::Unknown | Verdict::Foreign))
+            .map(|(key, _)| key.as_str())
+    }
+
+    /// Reports the unknown keys, each with the nearest known name: as warnings, or as errors at the
+    /// option `thalweg.config.strict`, if that is set. To be called once, after everything was merged.
+    pub fn conclude(&mut self, strict: bool) {
+        let texts: Vec<String> = self
+            .unknown_keys()
+            .map(|key| match self.nearest(key) {
+                Some(known) => format!("'{key}' is no known option; did you mean '{known}'?"),
+                None => format!("'{key}' is no known option and has no effect"),
+            })
+            .collect();
+        for text in texts {
+            if strict {
+                self.error(crate::connector::STRICT, text);
+            } else {
+                self.warnings.push(text);
+            }
+        }
+    }
+
+    /// The known name with the fewest typing errors, if there are few.
+    fn nearest(&self, key: &str) -> Option<&str> {
+        let names = self.options.iter().map(|o| o.name.as_str());
+        let allowed = (key.chars().count() / 5).max(2);
+        names.map(|name| (distance(key, name), name)).filter(|(d, _)| *d <= allowed).min().map(|(_, name)| name)
+    }
+}
+
+/// Typing errors between two names: characters inserted, left out, replaced, or swapped with their
+/// neighbour (optimal string alignment).
+fn distance(a: &str, b: &str) -> usize {
+    let a: Vec<char> = a.to_lowercase().chars().collect();
+    let b: Vec<char> = b.to_lowercase().chars().collect();
+    let mut before: Vec<usize> = Vec::new();
+    let mut last: Vec<usize> = (0..=b.len()).collect();
+    for i in 1..=a.len() {
+        let mut row = vec![i; b.len() + 1];
+        for j in 1..=b.len() {
+            let change = last[j - 1] + usize::from(a[i - 1] != b[j - 1]);
+            row[j] = change.min(last[j] + 1).min(row[j - 1] + 1);
+            if i > 1 && j > 1 && a[i - 1] == b[j - 2] && a[i - 2] == b[j - 1] {
+                row[j] = row[j].min(before[j - 2] + 1);
+            }
+        }
+        before = std::mem::replace(&mut last, row);
+    }
+    last[b.len()]
 }
 
 impl OptionTable {
-    /// Checks `properties` (references already resolved) against this table.
-    pub fn validate(&self, _properties: &Properties) -> Validation {
-        Validation::default()
+    /// Checks `properties` (references already resolved) against this table. Unknown keys are
+    /// reported by [`Validation::conclude`].
+    pub fn validate(&self, properties: &Properties) -> Validation {
+        self.validate_under("", properties)
+    }
+
+    /// As [`OptionTable::validate`], for the keys that start with `prefix`; rows and messages have
+    /// the prefix, settings have not.
+    pub fn validate_under(&self, prefix: &str, properties: &Properties) -> Validation {
+        let alias::Canonical { properties: given, warnings, old_names } =
+            alias::canonical(&properties.below(prefix), self);
+        let mut validation = Validation { prefix: prefix.to_owned(), ..Validation::default() };
+        validation.warnings.extend(warnings.into_iter().map(|w| under(prefix, w)));
+
+        for (def, order) in self.options.iter().zip(self.orders()) {
+            let row = check_option(def, order, prefix, given.get(def.name), &mut validation);
+            validation.options.push(row);
+        }
+        for check in self.cross_checks {
+            for (name, text) in check(&validation.settings) {
+                validation.invalid(&format!("{prefix}{name}"), &text);
+            }
+        }
+        for (key, _) in given.iter() {
+            let verdict = if self.option(key).is_some() {
+                Verdict::Known
+            } else if self.is_open(key) {
+                Verdict::Open
+            } else if prefix.is_empty() {
+                Verdict::Unknown
+            } else {
+                Verdict::Foreign
+            };
+            validation.keys.insert(format!("{prefix}{key}"), verdict);
+        }
+        validation.keys.extend(old_names.into_iter().map(|old| (format!("{prefix}{old}"), Verdict::Known)));
+        validation
     }
 }
+
+fn under(prefix: &str, warning: String) -> String {
+    if prefix.is_empty() { warning } else { format!("under '{prefix}': {warning}") }
+}
+
+fn check_option(
+    def: &'static OptionDef,
+    order: i32,
+    prefix: &str,
+    given: Option<&str>,
+    validation: &mut Validation,
+) -> ValidatedOption {
+    let name = format!("{prefix}{}", def.name);
+    let mut row = ValidatedOption {
+        def: *def,
+        value: None,
+        default: def.default.map(str::to_owned),
+        order,
+        errors: Vec::new(),
+        recommended: match (def.rule, def.wording) {
+            (crate::option::Rule::OneOf(values), Wording::Connector) => {
+                values.iter().map(|v| (*v).to_owned()).collect()
+            }
+            (crate::option::Rule::Class(classes), _) => classes.iter().map(|v| (*v).to_owned()).collect(),
+            _ => Vec::new(),
+        },
+        visible: def.visible,
+        name,
+    };
+    match (def.standing, given) {
+        (Standing::Refused(advice), Some(_)) => {
+            row.errors.push(match def.wording {
+                Wording::Connector => value::message(def, &row.name, given, advice),
+                Wording::Framework => format!("Configuration {} is not supported: {advice}", row.name),
+            });
+            validation.settings.insert(def.name, Parsed::Absent);
+            return row;
+        }
+        (Standing::Inert(why), Some(_)) => {
+            validation.warnings.push(format!("option '{}' has no effect: {why}", row.name));
+        }
+        _ => {}
+    }
+    let checked = value::check(def, given);
+    row.errors.extend(checked.errors.iter().map(|text| value::message(def, &row.name, given, text)));
+    row.value = checked.text;
+    validation.warnings.extend(checked.warnings.into_iter().map(|w| under(prefix, w)));
+    validation.settings.insert(def.name, checked.parsed);
+    row
+}
+
+#[cfg(test)]
+#[path = "validate_tests.rs"]
+mod tests;

@@ -1,0 +1,425 @@
+//! The options that every source connector has, whatever it reads: Kafka Connect's framework keys
+//! and our own (`thalweg.`).
+//!
+//! Groups, order and widths are those that Kafka Connect 4.3 publishes. It does not check that a
+//! converter or transformation can be built; their tables are with their code.
+
+use crate::option::{Importance, OptionDef, OptionKind, OptionTable, Rule, Width};
+use crate::properties::Properties;
+use crate::rule::split_plain_list;
+use crate::validate::Validation;
+
+/// Unknown keys are errors.
+pub const STRICT: &str = "thalweg.config.strict";
+
+/// Converters for keys and values that this build knows.
+pub const CONVERTERS: &[&str] = &[
+    "org.apache.kafka.connect.converters.BooleanConverter",
+    "org.apache.kafka.connect.converters.ByteArrayConverter",
+    "org.apache.kafka.connect.converters.DoubleConverter",
+    "org.apache.kafka.connect.converters.FloatConverter",
+    "org.apache.kafka.connect.converters.IntegerConverter",
+    "org.apache.kafka.connect.converters.LongConverter",
+    "org.apache.kafka.connect.converters.ShortConverter",
+    "org.apache.kafka.connect.json.JsonConverter",
+    "org.apache.kafka.connect.storage.StringConverter",
+    "io.confluent.connect.avro.AvroConverter",
+];
+
+/// Converters for headers.
+pub const HEADER_CONVERTERS: &[&str] = &[
+    "org.apache.kafka.connect.converters.BooleanConverter",
+    "org.apache.kafka.connect.converters.ByteArrayConverter",
+    "org.apache.kafka.connect.converters.DoubleConverter",
+    "org.apache.kafka.connect.converters.FloatConverter",
+    "org.apache.kafka.connect.converters.IntegerConverter",
+    "org.apache.kafka.connect.converters.LongConverter",
+    "org.apache.kafka.connect.converters.ShortConverter",
+    "org.apache.kafka.connect.json.JsonConverter",
+    "org.apache.kafka.connect.storage.SimpleHeaderConverter",
+    "org.apache.kafka.connect.storage.StringConverter",
+];
+
+const fn new(name: &'static str, kind: OptionKind, doc: &'static str) -> OptionDef {
+    OptionDef::new(name, kind, doc).framework().importance(Importance::Low)
+}
+
+const ONE_VERSION: &str = "a node has exactly one version of every plugin";
+
+/// Framework options of a source connector.
+pub const FRAMEWORK: OptionTable = OptionTable {
+    title: "Options of every connector",
+    options: &[
+        new("name", OptionKind::String, "Name of the connector, unique in the cluster.")
+            .required()
+            .check(name_text)
+            .importance(Importance::High)
+            .group("Common")
+            .display("Connector name")
+            .order(1),
+        new(
+            "connector.class",
+            OptionKind::String,
+            "Class of the connector: its full name, its simple name, or the simple name without \"Connector\".",
+        )
+        .required()
+        .importance(Importance::High)
+        .group("Common")
+        .width(Width::Long)
+        .display("Connector class")
+        .order(2),
+        new(
+            "connector.plugin.version",
+            OptionKind::String,
+            "Accepted for compatibility and without effect: a node has one version of the connector.",
+        )
+        .inert(ONE_VERSION)
+        .importance(Importance::Medium)
+        .group("Common")
+        .display("Connector version")
+        .order(3),
+        new("tasks.max", OptionKind::Int, "The most tasks that the connector may be split into.")
+            .default("1")
+            .at_least(1)
+            .importance(Importance::High)
+            .group("Common")
+            .width(Width::Short)
+            .display("Tasks max")
+            .order(4),
+        new(
+            "tasks.max.enforce",
+            OptionKind::Boolean,
+            "Accepted for compatibility and without effect: a connector never makes more tasks than tasks.max.",
+        )
+        .default("true")
+        .inert("the limit always holds")
+        .group("Common")
+        .width(Width::Short)
+        .display("Enforce tasks max")
+        .order(5),
+        new(
+            "key.converter",
+            OptionKind::Class,
+            "Converter of keys. Unset: the worker's. If it is set here, the worker's key.converter.* options do not count.",
+        )
+        .rule(Rule::Class(CONVERTERS))
+        .group("Common")
+        .width(Width::Short)
+        .display("Key converter class")
+        .order(6),
+        new("key.converter.plugin.version", OptionKind::String, "Accepted for compatibility and without effect.")
+            .inert(ONE_VERSION)
+            .group("Common")
+            .width(Width::Short)
+            .display("Key converter version")
+            .order(7),
+        new(
+            "value.converter",
+            OptionKind::Class,
+            "Converter of values. Unset: the worker's. If it is set here, the worker's value.converter.* options do not count.",
+        )
+        .rule(Rule::Class(CONVERTERS))
+        .group("Common")
+        .width(Width::Short)
+        .display("Value converter class")
+        .order(8),
+        new("value.converter.plugin.version", OptionKind::String, "Accepted for compatibility and without effect.")
+            .inert(ONE_VERSION)
+            .group("Common")
+            .width(Width::Short)
+            .display("Value converter version")
+            .order(9),
+        new(
+            "header.converter",
+            OptionKind::Class,
+            "Converter of header values. Unset: the worker's, with its options.",
+        )
+        .rule(Rule::Class(HEADER_CONVERTERS))
+        .group("Common")
+        .width(Width::Short)
+        .display("Header converter class")
+        .order(10),
+        new("header.converter.plugin.version", OptionKind::String, "Accepted for compatibility and without effect.")
+            .inert(ONE_VERSION)
+            .group("Common")
+            .width(Width::Short)
+            .display("Header converter version")
+            .order(11),
+        new(
+            "transforms",
+            OptionKind::List,
+            "Names of the transformations, in the order in which a message passes through them; each has its class in transforms.<name>.type.",
+        )
+        .default("")
+        .check(unique)
+        .group("Transforms")
+        .width(Width::Long)
+        .display("Transforms")
+        .order(12),
+        new(
+            "predicates",
+            OptionKind::List,
+            "Names of the predicates that transformations refer to; each has its class in predicates.<name>.type.",
+        )
+        .default("")
+        .check(unique)
+        .group("Predicates")
+        .width(Width::Long)
+        .display("Predicates")
+        .order(13),
+        new(
+            "config.action.reload",
+            OptionKind::String,
+            "What happens when a value behind a reference expires: restart the connector, or nothing.",
+        )
+        .default("restart")
+        .one_of(&["none", "restart"])
+        .group("Common")
+        .display("Reload Action")
+        .order(14),
+        new(
+            "errors.retry.timeout",
+            OptionKind::Long,
+            "How long, in milliseconds, a failed conversion or transformation is tried again. 0: not at all; -1: for ever.",
+        )
+        .default("0")
+        .at_least(-1)
+        .importance(Importance::Medium)
+        .group("Error Handling")
+        .display("Retry Timeout for Errors"),
+        new("errors.retry.delay.max.ms", OptionKind::Long, "The longest time in milliseconds between two attempts.")
+            .default("60000")
+            .at_least(1)
+            .importance(Importance::Medium)
+            .group("Error Handling")
+            .display("Maximum Delay Between Retries for Errors"),
+        new(
+            "errors.tolerance",
+            OptionKind::String,
+            "What a message does that cannot be converted or transformed: stop the task (none), or be left out, counted and logged (all).",
+        )
+        .default("none")
+        .one_of(&["none", "all"])
+        .importance(Importance::Medium)
+        .group("Error Handling")
+        .width(Width::Short)
+        .display("Error Tolerance"),
+        new("errors.log.enable", OptionKind::Boolean, "Whether tolerated errors are logged with their coordinates.")
+            .default("false")
+            .importance(Importance::Medium)
+            .group("Error Handling")
+            .width(Width::Short)
+            .display("Log Errors"),
+        new(
+            "errors.log.include.messages",
+            OptionKind::Boolean,
+            "Whether such log lines name the message's topic, partition and position. Its contents are never logged.",
+        )
+        .default("false")
+        .importance(Importance::Medium)
+        .group("Error Handling")
+        .width(Width::Short)
+        .display("Log Error Details"),
+        new(
+            "topic.creation.groups",
+            OptionKind::List,
+            "Names of groups of topics that are created with settings of their own (topic.creation.<group>.*). The group \"default\" always exists.",
+        )
+        .default("")
+        .check(unique)
+        .group("Topic Creation")
+        .width(Width::Long)
+        .display("Topic Creation Groups")
+        .order(1),
+        new(
+            "exactly.once.support",
+            OptionKind::String,
+            "required: the connector starts only where exactly.once.source.support is enabled on the workers. requested: no check.",
+        )
+        .default("requested")
+        .one_of(&["requested", "required"])
+        .importance(Importance::Medium)
+        .group("Exactly Once Support")
+        .width(Width::Short)
+        .display("Exactly once support")
+        .order(2),
+        new(
+            "transaction.boundary",
+            OptionKind::String,
+            "Where transactions with exactly-once delivery end: after each batch of the source (poll), after a time (interval), or where the connector says (connector).",
+        )
+        .default("poll")
+        .one_of(&["poll", "connector", "interval"])
+        .importance(Importance::Medium)
+        .group("Exactly Once Support")
+        .width(Width::Short)
+        .display("Transaction Boundary")
+        .order(3),
+        new(
+            "transaction.boundary.interval.ms",
+            OptionKind::Long,
+            "Time in milliseconds between two commits with transaction.boundary=interval. Unset: the worker's offset.flush.interval.ms.",
+        )
+        .at_least(1)
+        .group("Exactly Once Support")
+        .width(Width::Short)
+        .display("Transaction boundary interval")
+        .order(4),
+        new(
+            "offsets.storage.topic",
+            OptionKind::String,
+            "Topic for this connector's offsets with exactly-once delivery. Unset: the worker's.",
+        )
+        .check(topic_name)
+        .group("offsets.topic")
+        .width(Width::Long)
+        .display("Offsets topic")
+        .order(1),
+        new(
+            "thalweg.delivery",
+            OptionKind::String,
+            "plain: an idempotent producer for all tasks of a node. fenced: a transactional producer for each task, so that the broker refuses a task's former owner. Unset: the worker's.",
+        )
+        .one_of(&["plain", "fenced"])
+        .group("Thalweg")
+        .display("Delivery"),
+        new(
+            STRICT,
+            OptionKind::Boolean,
+            "Whether an option that nobody knows is an error. Otherwise it is a warning.",
+        )
+        .default("false")
+        .group("Thalweg")
+        .width(Width::Short)
+        .display("Strict configuration"),
+    ],
+    open_prefixes: OPEN_PREFIXES,
+    cross_checks: &[],
+};
+
+/// Prefixes whose keys belong to others: Kafka clients, converters, transformations, topics.
+pub const OPEN_PREFIXES: &[&str] = &[
+    "producer.override.",
+    "consumer.override.",
+    "admin.override.",
+    "key.converter.",
+    "value.converter.",
+    "header.converter.",
+    "transforms.",
+    "predicates.",
+    "topic.creation.",
+];
+
+/// Options of one group of topics, under `topic.creation.<group>.`. Every other key of a group is
+/// a setting of the topic (`cleanup.policy`).
+const TOPIC_GROUP: OptionTable = OptionTable {
+    title: "Options of a topic creation group",
+    options: &[INCLUDE, EXCLUDE, REPLICATION, PARTITIONS],
+    open_prefixes: &[""],
+    cross_checks: &[],
+};
+
+/// The same for the group `default`, which has every topic and must give both numbers.
+const TOPIC_GROUP_DEFAULT: OptionTable = OptionTable {
+    title: "Options of the default topic creation group",
+    options: &[REPLICATION.required(), PARTITIONS.required()],
+    open_prefixes: &[""],
+    cross_checks: &[],
+};
+
+const INCLUDE: OptionDef =
+    new("include", OptionKind::List, "Regular expressions for the names of the topics in this group.")
+        .required()
+        .rule(Rule::Regexes)
+        .group("Topic Creation")
+        .width(Width::Long)
+        .display("Inclusion Topic Pattern");
+const EXCLUDE: OptionDef = new(
+    "exclude",
+    OptionKind::List,
+    "Regular expressions for the names of topics that are not in this group after all.",
+)
+.rule(Rule::Regexes)
+.group("Topic Creation")
+.width(Width::Long)
+.display("Exclusion Topic Pattern");
+const REPLICATION: OptionDef =
+    new("replication.factor", OptionKind::Short, "Replication factor of new topics; -1: the broker's default.")
+        .check(replication)
+        .group("Topic Creation")
+        .width(Width::Long)
+        .display("Replication Factor for Topics");
+const PARTITIONS: OptionDef =
+    new("partitions", OptionKind::Int, "Number of partitions of new topics; -1: the broker's default.")
+        .check(partitions)
+        .group("Topic Creation")
+        .width(Width::Long)
+        .display("Partition Count for Topics");
+
+/// Whether unknown keys are errors in this configuration.
+pub fn is_strict(properties: &Properties) -> bool {
+    properties.get(STRICT).is_some_and(|v| v.trim().eq_ignore_ascii_case("true"))
+}
+
+/// Checks the framework's part of a connector's configuration, with its topic creation groups.
+pub fn validate(properties: &Properties) -> Validation {
+    let mut validation = FRAMEWORK.validate(properties);
+    if properties.below("topic.creation.").iter().next().is_none() {
+        return validation;
+    }
+    validation = validation.merge(TOPIC_GROUP_DEFAULT.validate_under("topic.creation.default.", properties));
+    for group in topic_groups(properties) {
+        validation = validation.merge(TOPIC_GROUP.validate_under(&format!("topic.creation.{group}."), properties));
+    }
+    validation
+}
+
+/// The groups of `topic.creation.groups` in order, without the implicit `default`.
+pub fn topic_groups(properties: &Properties) -> Vec<String> {
+    let mut groups = split_plain_list(properties.get("topic.creation.groups").unwrap_or(""));
+    groups.retain(|g| g != "default");
+    groups
+}
+
+fn name_text(text: &str) -> Result<(), String> {
+    if text.trim().is_empty() {
+        return Err("String may not be empty".to_owned());
+    }
+    let control: Vec<String> = text.chars().filter(|c| c.is_control()).map(|c| u32::from(c).to_string()).collect();
+    if control.is_empty() {
+        return Ok(());
+    }
+    Err(format!("String may not contain control sequences but had the following ASCII chars: {}", control.join(", ")))
+}
+
+fn topic_name(text: &str) -> Result<(), String> {
+    if text.trim().is_empty() {
+        return Err("String may not be empty".to_owned());
+    }
+    crate::rule::topic_name_chars(text)
+}
+
+fn unique(text: &str) -> Result<(), String> {
+    let mut names = split_plain_list(text);
+    names.sort_unstable();
+    match names.windows(2).find(|pair| pair[0] == pair[1]) {
+        Some(pair) => Err(format!("Duplicate alias provided: {}", pair[0])),
+        None => Ok(()),
+    }
+}
+
+fn replication(text: &str) -> Result<(), String> {
+    minus_one_or_positive(text).then_some(()).ok_or_else(|| {
+        "Replication factor must be positive and not larger than the number of brokers in the Kafka cluster, or -1 to use the broker's default".to_owned()
+    })
+}
+
+fn partitions(text: &str) -> Result<(), String> {
+    minus_one_or_positive(text)
+        .then_some(())
+        .ok_or_else(|| "Partition count must be positive, or -1 to use the broker's default".to_owned())
+}
+
+fn minus_one_or_positive(text: &str) -> bool {
+    text.trim().parse::<i64>().is_ok_and(|n| n == -1 || n >= 1)
+}
