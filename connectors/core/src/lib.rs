@@ -8,10 +8,14 @@
 //!
 //! It does not: connect to anything, know a database or a Kafka client, or run tasks.
 
+pub mod ack;
+pub mod convert;
 pub mod delivery;
+pub mod envelope;
 pub mod error;
 pub mod position;
 pub mod progress;
+pub mod queue;
 pub mod record;
 pub mod source;
 

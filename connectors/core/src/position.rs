@@ -67,6 +67,7 @@ impl fmt::Debug for SourcePartition {
 }
 
 /// Translation between a connector's positions and Debezium's stored offsets.
+#[allow(clippy::wrong_self_convention)]
 pub trait PositionCodec: Send + Sync {
     fn to_offset(&self, position: &Position) -> OffsetMap;
     /// The error text names the member and what was expected.

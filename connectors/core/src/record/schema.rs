@@ -1,5 +1,6 @@
 //! Schemas as Kafka Connect defines them, shared by `Arc` and rendered to JSON once.
 
+use std::fmt;
 use std::sync::{Arc, OnceLock};
 
 use super::value::Value;
@@ -39,8 +40,18 @@ pub struct Schema {
     /// Insertion order is kept.
     pub parameters: Vec<(Arc<str>, Arc<str>)>,
     pub default: Option<Value>,
-    /// JSON rendering as the JSON converter writes it (without `field`), made on first use.
-    pub(crate) json: OnceLock<Box<str>>,
+    pub(crate) rendered: Rendered,
+}
+
+/// What the JSON converter makes of a schema on first use. A schema must not be changed afterwards.
+#[derive(Default)]
+pub(crate) struct Rendered {
+    /// The schema as JSON (without `field`), decimals in defaults as base64.
+    pub(crate) base64: OnceLock<Box<str>>,
+    /// The same with decimals in defaults as numbers.
+    pub(crate) numeric: OnceLock<Box<str>>,
+    /// Per field of a struct the text before its value: `{"first":`, then `,"next":`.
+    pub(crate) members: OnceLock<Box<[Box<str>]>>,
 }
 
 impl Schema {
@@ -53,7 +64,7 @@ impl Schema {
             doc: None,
             parameters: Vec::new(),
             default: None,
-            json: OnceLock::new(),
+            rendered: Rendered::default(),
         }
     }
     pub fn int32() -> Self {
@@ -120,6 +131,12 @@ impl Schema {
     }
 }
 
+impl fmt::Debug for Rendered {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str("..")
+    }
+}
+
 impl PartialEq for Schema {
     fn eq(&self, other: &Self) -> bool {
         self.ty == other.ty
@@ -143,7 +160,7 @@ impl Clone for Schema {
             doc: self.doc.clone(),
             parameters: self.parameters.clone(),
             default: self.default.clone(),
-            json: OnceLock::new(),
+            rendered: Rendered::default(),
         }
     }
 }

@@ -1,0 +1,269 @@
+//! Which converter a configuration means, its options, and how it is made.
+//!
+//! It does not load code: the list of classes is closed.
+
+use thalweg_config::{Importance, OptionDef, OptionKind, OptionTable, Properties, Settings, Validation};
+
+use super::Converter;
+use super::json::JsonConverter;
+use super::primitive::{Primitive, PrimitiveConverter};
+use super::text::{SimpleHeaderConverter, StringConverter};
+use crate::error::{Error, Result};
+
+/// What a converter is for.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Role {
+    Key,
+    Value,
+    Header,
+}
+
+/// A converter class.
+#[derive(Debug)]
+pub struct ConverterClass {
+    pub class: &'static str,
+    /// Accepted besides the full name.
+    pub aliases: &'static [&'static str],
+    /// Options below `key.converter.`, `value.converter.` or `header.converter.`.
+    pub options: &'static OptionTable,
+    pub headers_only: bool,
+    make: fn(&Settings) -> Box<dyn Converter>,
+}
+
+const fn option(name: &'static str, kind: OptionKind, doc: &'static str) -> OptionDef {
+    OptionDef::new(name, kind, doc).importance(Importance::Low).group("Converter").framework()
+}
+
+const TYPE: OptionDef =
+    option("converter.type", OptionKind::String, "Key, value or header; follows from the place of the converter.")
+        .one_of(&["key", "value", "header"])
+        .unpublished();
+
+const VERSION: OptionDef =
+    option("plugin.version", OptionKind::String, "Accepted for compatibility and without effect.")
+        .inert("a node has exactly one version of every plugin")
+        .unpublished();
+
+static JSON_OPTIONS: OptionTable = OptionTable {
+    title: "JsonConverter",
+    options: &[
+        option("schemas.enable", OptionKind::Boolean, "Write each payload together with its schema.")
+            .default("true")
+            .importance(Importance::High),
+        option("schemas.cache.size", OptionKind::Int, "Accepted for compatibility: a schema keeps its own text.")
+            .default("1000")
+            .at_least(0)
+            .inert("the text of a schema is kept as long as the schema"),
+        option(
+            "decimal.format",
+            OptionKind::String,
+            "How decimals are written: BASE64 (bytes of the unscaled number) or NUMERIC (a JSON number with all digits).",
+        )
+        .default("BASE64")
+        .one_of(&["BASE64", "NUMERIC"]),
+        option(
+            "replace.null.with.default",
+            OptionKind::Boolean,
+            "Write the default of a field in place of a null. false: null is written as null.",
+        )
+        .default("true"),
+        TYPE,
+        VERSION,
+    ],
+    open_prefixes: &[],
+    cross_checks: &[],
+};
+
+static STRING_OPTIONS: OptionTable = OptionTable {
+    title: "StringConverter",
+    options: &[
+        option("converter.encoding", OptionKind::String, "Encoding of the text. Only UTF-8 is supported.")
+            .default("UTF-8")
+            .one_of(&["UTF-8", "UTF8"])
+            .importance(Importance::High)
+            .aliases(&["encoding"]),
+        TYPE,
+        VERSION,
+    ],
+    open_prefixes: &[],
+    cross_checks: &[],
+};
+
+static NO_OPTIONS: OptionTable = OptionTable {
+    title: "Converters without options",
+    options: &[TYPE, VERSION],
+    open_prefixes: &[],
+    cross_checks: &[],
+};
+
+const fn primitive(
+    class: &'static str,
+    aliases: &'static [&'static str],
+    make: fn(&Settings) -> Box<dyn Converter>,
+) -> ConverterClass {
+    ConverterClass { class, aliases, options: &NO_OPTIONS, headers_only: false, make }
+}
+
+/// Every class there is.
+pub static CLASSES: &[ConverterClass] = &[
+    ConverterClass {
+        class: "org.apache.kafka.connect.json.JsonConverter",
+        aliases: &["JsonConverter", "Json"],
+        options: &JSON_OPTIONS,
+        headers_only: false,
+        make: |settings| Box::new(JsonConverter::from_settings(settings)),
+    },
+    ConverterClass {
+        class: "org.apache.kafka.connect.storage.StringConverter",
+        aliases: &["StringConverter", "String"],
+        options: &STRING_OPTIONS,
+        headers_only: false,
+        make: |_| Box::new(StringConverter),
+    },
+    primitive("org.apache.kafka.connect.converters.ByteArrayConverter", &["ByteArrayConverter", "ByteArray"], |_| {
+        Box::new(PrimitiveConverter(Primitive::ByteArray))
+    }),
+    primitive("org.apache.kafka.connect.converters.ShortConverter", &["ShortConverter", "Short"], |_| {
+        Box::new(PrimitiveConverter(Primitive::Short))
+    }),
+    primitive("org.apache.kafka.connect.converters.IntegerConverter", &["IntegerConverter", "Integer"], |_| {
+        Box::new(PrimitiveConverter(Primitive::Integer))
+    }),
+    primitive("org.apache.kafka.connect.converters.LongConverter", &["LongConverter", "Long"], |_| {
+        Box::new(PrimitiveConverter(Primitive::Long))
+    }),
+    primitive("org.apache.kafka.connect.converters.FloatConverter", &["FloatConverter", "Float"], |_| {
+        Box::new(PrimitiveConverter(Primitive::Float))
+    }),
+    primitive("org.apache.kafka.connect.converters.DoubleConverter", &["DoubleConverter", "Double"], |_| {
+        Box::new(PrimitiveConverter(Primitive::Double))
+    }),
+    primitive("org.apache.kafka.connect.converters.BooleanConverter", &["BooleanConverter", "Boolean"], |_| {
+        Box::new(PrimitiveConverter(Primitive::Boolean))
+    }),
+    ConverterClass {
+        class: "org.apache.kafka.connect.storage.SimpleHeaderConverter",
+        aliases: &["SimpleHeaderConverter", "SimpleHeader", "Simple"],
+        options: &NO_OPTIONS,
+        headers_only: true,
+        make: |_| Box::new(SimpleHeaderConverter),
+    },
+];
+
+/// Known elsewhere, not here; the advice says what to take.
+const AVRO: &[&str] = &[
+    "io.confluent.connect.avro.AvroConverter",
+    "io.apicurio.registry.utils.converter.AvroConverter",
+    "AvroConverter",
+    "Avro",
+];
+
+impl Role {
+    pub const ALL: [Self; 3] = [Self::Key, Self::Value, Self::Header];
+
+    /// The option that names the class.
+    pub const fn property(self) -> &'static str {
+        match self {
+            Self::Key => "key.converter",
+            Self::Value => "value.converter",
+            Self::Header => "header.converter",
+        }
+    }
+
+    /// What its options start with.
+    pub const fn prefix(self) -> &'static str {
+        match self {
+            Self::Key => "key.converter.",
+            Self::Value => "value.converter.",
+            Self::Header => "header.converter.",
+        }
+    }
+
+    const fn default_class(self) -> Option<&'static str> {
+        match self {
+            Self::Header => Some("org.apache.kafka.connect.storage.SimpleHeaderConverter"),
+            Self::Key | Self::Value => None,
+        }
+    }
+
+    /// The class called `name`.
+    ///
+    /// # Errors
+    /// A text for the message of [`Role::property`], without its standard beginning.
+    pub fn class(self, name: &str) -> Result<&'static ConverterClass, String> {
+        let name = name.trim();
+        let found = CLASSES.iter().find(|c| c.class == name || c.aliases.contains(&name));
+        match found.filter(|class| self == Self::Header || !class.headers_only) {
+            Some(class) => Ok(class),
+            None if AVRO.contains(&name) => Err(format!(
+                "Avro is not supported yet ({name}); use org.apache.kafka.connect.json.JsonConverter, with {}schemas.enable=true if consumers need the schema",
+                self.prefix()
+            )),
+            None => {
+                let known: Vec<_> = CLASSES
+                    .iter()
+                    .filter(|class| self == Self::Header || !class.headers_only)
+                    .map(|class| class.class)
+                    .collect();
+                Err(format!("Class {name} could not be found; supported are {}", known.join(", ")))
+            }
+        }
+    }
+
+    /// The class in force, and the properties that hold its options (below [`Role::prefix`]).
+    pub fn choose<'a>(
+        self,
+        connector: &'a Properties,
+        worker: &'a Properties,
+    ) -> Result<(&'static ConverterClass, &'a Properties)> {
+        let (name, holder) = match (connector.get(self.property()), worker.get(self.property())) {
+            (Some(name), _) => (name, connector),
+            (None, Some(name)) => (name, worker),
+            (None, None) => match self.default_class() {
+                Some(name) => (name, worker),
+                None => {
+                    return Err(Error::config(format!(
+                        "neither the connector nor the node names a {}",
+                        self.property()
+                    ))
+                    .advise(format!("set {} in the connector or in the node's configuration", self.property())));
+                }
+            },
+        };
+        let class = self.class(name).map_err(|text| {
+            Error::config(format!("Invalid value {name} for configuration {}: {text}", self.property()))
+        })?;
+        Ok((class, holder))
+    }
+
+    /// Checks the options of the converter in force; rows have their full names.
+    pub fn validate(self, connector: &Properties, worker: &Properties) -> Result<Validation> {
+        let (class, holder) = self.choose(connector, worker)?;
+        Ok(class.options.validate_under(self.prefix(), holder))
+    }
+
+    pub(super) fn make(self, connector: &Properties, worker: &Properties) -> Result<Box<dyn Converter>> {
+        let (class, holder) = self.choose(connector, worker)?;
+        if std::ptr::eq(holder, worker) {
+            // As in Kafka Connect they do not count; there it happens in silence.
+            for key in connector.below(self.prefix()).iter().map(|(key, _)| key) {
+                tracing::warn!(
+                    option = format!("{}{key}", self.prefix()),
+                    "option without effect: the connector does not name the converter itself"
+                );
+            }
+        }
+        let validation = class.options.validate_under(self.prefix(), holder);
+        for warning in &validation.warnings {
+            tracing::warn!(converter = self.property(), "{warning}");
+        }
+        match Error::invalid_config(&validation) {
+            Some(error) => Err(error),
+            None => Ok((class.make)(&validation.settings)),
+        }
+    }
+}
+
+#[cfg(test)]
+#[path = "classes_tests.rs"]
+mod tests;
