@@ -11,9 +11,11 @@
 pub mod alias;
 pub mod connector;
 pub mod mask;
+pub mod node;
 pub mod option;
 pub mod parse;
 pub mod properties;
+pub mod provider;
 pub mod reply;
 pub mod rule;
 pub mod secret;
@@ -21,8 +23,10 @@ pub mod settings;
 pub mod validate;
 pub mod value;
 
+pub use node::{WorkerConfig, WorkerErrors};
 pub use option::{CrossCheck, Importance, OptionDef, OptionKind, OptionTable, Rule, Standing, Width, Wording};
 pub use properties::Properties;
+pub use provider::{Providers, References, Resolution};
 pub use reply::{config_keys, validate_reply};
 pub use rule::RegexList;
 pub use secret::Secret;

@@ -265,7 +265,8 @@ fn check_option(
         name,
     };
     match (def.standing, given) {
-        (Standing::Refused(advice), Some(_)) => {
+        // An empty value asks for nothing.
+        (Standing::Refused(advice), Some(text)) if !text.trim().is_empty() => {
             row.errors.push(match def.wording {
                 Wording::Connector => value::message(def, &row.name, given, advice),
                 Wording::Framework => format!("Configuration {} is not supported: {advice}", row.name),
