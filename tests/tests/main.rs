@@ -2,3 +2,5 @@
 
 mod architecture;
 mod services;
+mod shared;
+mod spine;

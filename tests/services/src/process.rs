@@ -4,6 +4,7 @@ use std::fs::File;
 use std::os::unix::process::CommandExt;
 use std::path::{Path, PathBuf};
 use std::process::{Child, Command, ExitStatus, Stdio};
+use std::sync::{Mutex, OnceLock, mpsc};
 use std::time::{Duration, Instant};
 
 use anyhow::{Context, Result, bail};
@@ -24,12 +25,9 @@ impl Process {
         unsafe {
             command.pre_exec(|| nix::sys::prctl::set_pdeathsig(Signal::SIGKILL).map_err(std::io::Error::from));
         }
-        let child = command
-            .stdin(Stdio::null())
-            .stdout(out.try_clone()?)
-            .stderr(out)
-            .spawn()
-            .with_context(|| format!("starting {name}: {command:?}"))?;
+        command.stdin(Stdio::null()).stdout(out.try_clone()?).stderr(out);
+        let what = format!("starting {name}: {command:?}");
+        let child = spawn(command).context(what)?;
         Ok(Self { child, name: name.to_owned(), log: log.to_owned() })
     }
 
@@ -78,6 +76,25 @@ impl Process {
         let tail: Vec<&str> = tail.into_iter().rev().collect();
         anyhow::anyhow!("{}: {what}\n{}", self.name, tail.join("\n"))
     }
+}
+
+/// Spawns from one thread that never ends: the kernel ends a child with the thread that made it, and
+/// tests come and go with threads of their own.
+fn spawn(command: Command) -> Result<Child> {
+    type Job = (Command, mpsc::Sender<std::io::Result<Child>>);
+    static JOBS: OnceLock<Mutex<mpsc::Sender<Job>>> = OnceLock::new();
+    let jobs = JOBS.get_or_init(|| {
+        let (sender, receiver) = mpsc::channel::<Job>();
+        std::thread::spawn(move || {
+            for (mut command, answer) in receiver {
+                let _ = answer.send(command.spawn());
+            }
+        });
+        Mutex::new(sender)
+    });
+    let (answer, child) = mpsc::channel();
+    jobs.lock().map_err(|_| anyhow::anyhow!("the spawning thread is gone"))?.send((command, answer))?;
+    Ok(child.recv()??)
 }
 
 impl Drop for Process {
