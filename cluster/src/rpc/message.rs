@@ -1,0 +1,240 @@
+//! What one node can ask another, and what it can answer.
+//!
+//! Invariants: the enums are on the wire between builds of different age: variants are appended,
+//! never reordered, removed or changed (golden bytes below). A request that a node does not know
+//! is answered with [`Failure::NotUnderstood`].
+//!
+//! It does not: decide who may ask what; see [`super::admission`] and the handler.
+
+use std::fmt;
+
+use bincode::{Decode, Encode};
+
+use super::transport::ClusterId;
+use crate::raft::command::{Command, Reply};
+use crate::raft::types::{EntryRecord, LogIdRecord, Member, MembershipRecord, VoteRecord};
+use crate::raft::unit::NodeId;
+
+#[derive(Debug, Clone, PartialEq, Eq, Encode, Decode)]
+pub enum Request {
+    /// Answered after `hold_ms`: the open call notices at once when the other process ends.
+    Ping {
+        hold_ms: u32,
+    },
+    /// What are you? Allowed before a cluster is known.
+    Probe,
+    /// Take this cluster as yours. Allowed before a cluster is known, by the node that forms it.
+    Adopt(Adopt),
+    /// Take me in, or learn my new address. To the leader; allowed before a cluster is known.
+    Join(Join),
+    /// Take this node out for good. To the leader.
+    Leave {
+        node: NodeId,
+    },
+    Append(Append),
+    Vote(Vote),
+    Snapshot(SnapshotChunk),
+    TransferLeader(TransferLeader),
+    /// An index that is safe to read at. To the leader.
+    ReadIndex,
+    /// To the leader.
+    Propose(Command),
+    /// Asks for a lease. To the leader.
+    Heartbeat(Heartbeat),
+    /// A REST request, encoded by the REST layer.
+    Forward(Vec<u8>),
+}
+
+#[derive(Debug, Clone, PartialEq, Eq, Encode, Decode)]
+pub enum Response {
+    Failed(Failure),
+    Pong {
+        incarnation: u64,
+    },
+    Probed(Probed),
+    Adopted,
+    Joined {
+        cluster: ClusterId,
+    },
+    Left,
+    Appended(Appended),
+    Voted(Voted),
+    /// The chunk was taken; after the last one the snapshot is installed. The vote of the receiver.
+    SnapshotTaken {
+        vote: VoteRecord,
+    },
+    /// The leader's right was refused: `true` if its vote or log was outdated.
+    LeaderTransferred {
+        accepted: bool,
+    },
+    ReadIndex {
+        index: u64,
+    },
+    Proposed(Reply),
+    Heartbeat(HeartbeatReply),
+    Forwarded(Vec<u8>),
+}
+
+/// Why a request had no effect on the other side, unless said otherwise.
+#[derive(Debug, Clone, PartialEq, Eq, Encode, Decode)]
+pub enum Failure {
+    /// Ask that one, if it is known.
+    NotLeader { leader: Option<(NodeId, String)> },
+    /// The leader has lost contact to the majority.
+    QuorumLost,
+    /// The time was up; the request may have an effect later.
+    TimedOut,
+    /// The leader changed meanwhile; the request may have an effect later.
+    Unknown,
+    /// The node is not (yet) a member of this cluster, or the caller is not.
+    NotAMember,
+    /// The node is starting or ending.
+    NotReady,
+    /// The node's Raft has stopped; the text says why.
+    Stopped(String),
+    /// Said no, for the operator.
+    Refused(String),
+    /// A newer kind of request; upgrade the node.
+    NotUnderstood,
+}
+
+impl fmt::Display for Failure {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::NotLeader { leader: Some((node, address)) } => {
+                write!(f, "it is not the leader; that is node {node} at {address}")
+            }
+            Self::NotLeader { leader: None } => f.write_str("there is no leader at the moment"),
+            Self::QuorumLost => f.write_str("the majority of the voters cannot be reached"),
+            Self::TimedOut => f.write_str("the time was up; whether the change took place is not known"),
+            Self::Unknown => f.write_str("the leader changed; whether the change took place is not known"),
+            Self::NotAMember => f.write_str("it is not a member of this cluster"),
+            Self::NotReady => f.write_str("it is starting or ending"),
+            Self::Stopped(why) => write!(f, "its consensus has stopped: {why}"),
+            Self::Refused(why) => f.write_str(why),
+            Self::NotUnderstood => f.write_str("it does not know this request; upgrade it"),
+        }
+    }
+}
+
+/// What a node is, for those who look for a group.
+#[derive(Debug, Clone, PartialEq, Eq, Encode, Decode)]
+pub struct Probed {
+    pub node: NodeId,
+    pub incarnation: u64,
+    pub cluster: Option<ClusterId>,
+    /// It holds no log entry and no snapshot: it cannot remember a group.
+    pub pristine: bool,
+    /// Its seed list, sorted.
+    pub seeds: Vec<String>,
+    pub leader: Option<(NodeId, String)>,
+    /// Whether the caller is a member, as this node knows it.
+    pub member: bool,
+}
+
+#[derive(Debug, Clone, PartialEq, Eq, Encode, Decode)]
+pub struct Adopt {
+    pub cluster: ClusterId,
+    /// First voters.
+    pub members: Vec<(NodeId, Member)>,
+}
+
+#[derive(Debug, Clone, PartialEq, Eq, Encode, Decode)]
+pub struct Join {
+    pub node: NodeId,
+    pub address: String,
+}
+
+#[derive(Debug, Clone, PartialEq, Eq, Encode, Decode)]
+pub struct Append {
+    pub vote: VoteRecord,
+    pub previous: Option<LogIdRecord>,
+    pub entries: Vec<EntryRecord>,
+    pub committed: Option<LogIdRecord>,
+}
+
+#[derive(Debug, Clone, PartialEq, Eq, Encode, Decode)]
+pub enum Appended {
+    Success,
+    Partial(Option<LogIdRecord>),
+    Conflict,
+    HigherVote(VoteRecord),
+}
+
+#[derive(Debug, Clone, PartialEq, Eq, Encode, Decode)]
+pub struct Vote {
+    pub vote: VoteRecord,
+    pub last: Option<LogIdRecord>,
+    /// Only asks what the answer would be.
+    pub pre: bool,
+    /// The leader itself gave way.
+    pub transfer: bool,
+}
+
+#[derive(Debug, Clone, PartialEq, Eq, Encode, Decode)]
+pub struct Voted {
+    pub vote: VoteRecord,
+    pub granted: bool,
+    pub last: Option<LogIdRecord>,
+}
+
+/// Part of a snapshot. Chunks come in order; a chunk at offset 0 begins anew.
+#[derive(Debug, Clone, PartialEq, Eq, Encode, Decode)]
+pub struct SnapshotChunk {
+    pub vote: VoteRecord,
+    pub last: Option<LogIdRecord>,
+    pub membership: MembershipRecord,
+    pub offset: u64,
+    /// Length of the whole snapshot.
+    pub total: u64,
+    pub data: Vec<u8>,
+}
+
+#[derive(Debug, Clone, PartialEq, Eq, Encode, Decode)]
+pub struct TransferLeader {
+    pub from: VoteRecord,
+    pub to: NodeId,
+    pub last: Option<LogIdRecord>,
+}
+
+#[derive(Debug, Clone, PartialEq, Eq, Encode, Decode)]
+pub struct Heartbeat {
+    /// Incarnation in the replicated registry.
+    pub incarnation: u64,
+    pub seq: u64,
+    pub applied: u64,
+}
+
+#[derive(Debug, Clone, PartialEq, Eq, Encode, Decode)]
+pub enum HeartbeatReply {
+    /// The lease counts from when the heartbeat was sent.
+    Granted { seq: u64 },
+    /// This incarnation gets no lease any more: register anew.
+    Expired,
+    /// The node is not in the registry.
+    Unregistered,
+}
+
+impl Request {
+    pub fn name(&self) -> &'static str {
+        match self {
+            Self::Ping { .. } => "ping",
+            Self::Probe => "probe",
+            Self::Adopt(_) => "adopt",
+            Self::Join(_) => "join",
+            Self::Leave { .. } => "leave",
+            Self::Append(_) => "append",
+            Self::Vote(_) => "vote",
+            Self::Snapshot(_) => "snapshot",
+            Self::TransferLeader(_) => "transfer leader",
+            Self::ReadIndex => "read index",
+            Self::Propose(_) => "proposal",
+            Self::Heartbeat(_) => "heartbeat",
+            Self::Forward(_) => "forwarded request",
+        }
+    }
+    /// Whether a caller without a cluster may ask it.
+    pub fn is_for_strangers(&self) -> bool {
+        matches!(self, Self::Ping { .. } | Self::Probe | Self::Adopt(_) | Self::Join(_))
+    }
+}
