@@ -1,0 +1,195 @@
+//! The door to this crate: opens producers for tasks.
+//!
+//! One client per task in both modes (see `plain` for why it is not shared). Opening connects, so
+//! that a wrong address or password is an error of the start and not of the first record, and in
+//! `fenced` mode shuts out the task's former owner before it returns. A cancelled opening leaves
+//! nothing behind: the client closes itself on its own thread.
+
+use std::collections::HashSet;
+use std::sync::Arc;
+use std::time::{Duration, Instant};
+
+use async_trait::async_trait;
+use parking_lot::Mutex;
+use thalweg_config::Properties;
+use thalweg_core::delivery::{Acks, DeliveryMode, Producer, ProducerFactory, ProducerIdentity};
+use thalweg_core::error::Result;
+use thalweg_core::{Error, Phase};
+
+use crate::budget::{self, Budget, Share};
+use crate::client::{Client, Outlet, Reports, SinkContext, Step};
+use crate::fenced::{FencedProducer, Pace};
+use crate::flow::Flow;
+use crate::options::{BUFFER_BYTES, COMMIT_AFTER};
+use crate::plain::PlainProducer;
+use crate::settings::{self, ClientSettings, ProducerLimits, Role, SettingProblem, client_settings, transactional_id};
+use crate::topic_rules::TopicRules;
+use crate::topics::{TopicKeeper, blocking};
+
+/// From the start of a client to the first answer of a broker, or the end of the former owner.
+const OPEN: Duration = Duration::from_secs(30);
+const SLICE: Duration = Duration::from_millis(500);
+pub(crate) const COMMIT_AFTER_DEFAULT: Duration = Duration::from_millis(100);
+
+/// Opens producers with the settings of one node.
+pub struct KafkaSinks {
+    worker: Properties,
+    budget: Arc<Budget>,
+    /// Warnings are told once, not at every restart of a task.
+    told: Mutex<HashSet<String>>,
+}
+
+impl KafkaSinks {
+    /// `worker`: the node's properties, with references resolved.
+    pub fn new(worker: Properties) -> Self {
+        let bytes = worker.get(BUFFER_BYTES).and_then(|v| v.trim().parse().ok()).filter(|b| *b > 0);
+        Self { worker, budget: Budget::new(bytes.unwrap_or(budget::DEFAULT_BYTES)), told: Mutex::default() }
+    }
+
+    fn tell(&self, connector: &str, warnings: &[String]) {
+        for warning in warnings {
+            let line = format!("{connector}: {warning}");
+            let mut told = self.told.lock();
+            if !told.contains(&line) {
+                tracing::warn!(connector, warning = &**warning, "kafka client setting");
+                told.insert(line);
+            }
+        }
+    }
+
+    fn plan(&self, who: &ProducerIdentity, mode: DeliveryMode, connector: &Properties) -> Result<Plan> {
+        let as_error = |p: Vec<SettingProblem>| settings::as_error(&p);
+        let producer = client_settings(&self.worker, connector, who, Role::Producer(mode)).map_err(as_error)?;
+        let rules = TopicRules::parse(&self.worker, connector).map_err(as_error)?;
+        // An admin client is only needed to create topics.
+        let admin = match &rules {
+            Some(_) => Some(client_settings(&self.worker, connector, who, Role::Admin).map_err(as_error)?),
+            None => None,
+        };
+        self.tell(&who.connector, &producer.warnings);
+        self.tell(&who.connector, admin.as_ref().map_or(&[][..], |a| &a.warnings));
+        self.tell(&who.connector, rules.as_ref().map_or(&[][..], |r| &r.warnings));
+        let commit_after = [connector, &self.worker]
+            .into_iter()
+            .find_map(|p| p.get(COMMIT_AFTER)?.trim().parse().ok().filter(|ms| *ms > 0))
+            .map_or(COMMIT_AFTER_DEFAULT, Duration::from_millis);
+        Ok(Plan { producer, admin, rules, commit_after })
+    }
+}
+
+struct Plan {
+    producer: ClientSettings,
+    admin: Option<ClientSettings>,
+    rules: Option<TopicRules>,
+    commit_after: Duration,
+}
+
+/// Every problem and warning of the Kafka side of a connector, without I/O. For validation: the keys
+/// are those of the connector's configuration, or of the worker's where a connector inherits it.
+pub fn check_settings(
+    worker: &Properties,
+    connector: &Properties,
+    mode: DeliveryMode,
+) -> (Vec<SettingProblem>, Vec<String>) {
+    let who = ProducerIdentity { group: Arc::from("check"), connector: Arc::from("check"), task: 0 };
+    let (mut problems, mut warnings) = (Vec::new(), Vec::new());
+    for role in [Role::Producer(mode), Role::Admin] {
+        match client_settings(worker, connector, &who, role) {
+            Ok(settings) => warnings.extend(settings.warnings),
+            Err(found) => problems.extend(found),
+        }
+    }
+    match TopicRules::parse(worker, connector) {
+        Ok(rules) => warnings.extend(rules.into_iter().flat_map(|r| r.warnings)),
+        Err(found) => problems.extend(found),
+    }
+    problems.sort_by(|a, b| a.key.cmp(&b.key));
+    problems.dedup();
+    warnings.sort();
+    warnings.dedup();
+    (problems, warnings)
+}
+
+#[async_trait]
+impl ProducerFactory for KafkaSinks {
+    async fn open(
+        &self,
+        identity: ProducerIdentity,
+        mode: DeliveryMode,
+        connector: &Properties,
+        acks: Arc<dyn Acks>,
+    ) -> Result<Box<dyn Producer>> {
+        let plan = self.plan(&identity, mode, connector)?;
+        let limits = plan.producer.limits.clone();
+        let share = Share::new(&self.budget, limits.buffer_bytes, limits.buffer_messages);
+        let name = format!("{}-{}", identity.connector, identity.task);
+        let flow = Arc::new(Flow::new());
+        let reports = match mode {
+            DeliveryMode::Plain => {
+                Reports::Acknowledge { floor: share.floor(), tolerates_refusal: limits.tolerates_refusal }
+            }
+            DeliveryMode::Fenced => Reports::FailuresOnly,
+        };
+        let context = SinkContext::new(name.clone(), flow.clone(), acks.clone(), reports, limits.batch_size);
+        let client = start(plan.producer.config.clone(), context, mode, transactional_id(&identity)).await?;
+        let admin = plan.admin.map(|a| a.config).unwrap_or_default();
+        let topics = TopicKeeper::new(client.clone(), plan.rules.map(Arc::new), admin);
+        Ok(match mode {
+            DeliveryMode::Plain => {
+                let ProducerLimits { max_request, batch_size, .. } = limits;
+                Box::new(PlainProducer::new(Outlet::new(client), topics, flow, share, max_request, batch_size))
+            }
+            DeliveryMode::Fenced => {
+                let pace = Pace {
+                    commit_after: plan.commit_after,
+                    transaction_timeout: limits.transaction_timeout,
+                    max_request: limits.max_request,
+                    batch_size: limits.batch_size,
+                };
+                Box::new(FencedProducer::new(client, topics, flow, acks, share, pace, &name)?)
+            }
+        })
+    }
+}
+
+async fn start(
+    config: rdkafka::ClientConfig,
+    context: SinkContext,
+    mode: DeliveryMode,
+    transactional_id: String,
+) -> Result<Arc<Client>> {
+    blocking(move || {
+        let client = Client::start(&config, context)?;
+        client.connect(OPEN)?;
+        if mode == DeliveryMode::Fenced {
+            shut_out_former_owner(&client, &transactional_id)?;
+        }
+        Ok(client)
+    })
+    .await
+}
+
+/// Blocks until the broker refuses everything of former owners of the id.
+fn shut_out_former_owner(client: &Client, transactional_id: &str) -> Result<()> {
+    let end = Instant::now() + OPEN;
+    loop {
+        match client.init_transactions(SLICE) {
+            Step::Done => return Ok(()),
+            Step::Failed(mut error) => {
+                error.message = format!("transactional id {transactional_id}: {}", error.message);
+                return Err(error);
+            }
+            Step::Again if Instant::now() < end => {}
+            Step::Again => {
+                let what = format!(
+                    "transactional id {transactional_id}: the broker did not start transactions within {} s",
+                    OPEN.as_secs()
+                );
+                return Err(match client.context() {
+                    Some(context) => context.trouble.explain(Phase::Start, what),
+                    None => Error::new(thalweg_core::ErrorKind::BrokerUnavailable, Phase::Start, what),
+                });
+            }
+        }
+    }
+}
