@@ -23,7 +23,6 @@ pub const CONVERTERS: &[&str] = &[
     "org.apache.kafka.connect.converters.ShortConverter",
     "org.apache.kafka.connect.json.JsonConverter",
     "org.apache.kafka.connect.storage.StringConverter",
-    "io.confluent.connect.avro.AvroConverter",
 ];
 
 /// Converters for headers.

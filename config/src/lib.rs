@@ -2,20 +2,23 @@
 //!
 //! Files in the order in which a configuration passes through them: `parse` reads Java properties
 //! and JSON into `properties`; `provider` resolves `${...}` references; `alias` renames older keys;
-//! `validate` checks against the tables of `option` and yields `settings`; `node` and `connector`
-//! hold the tables that every node and every connector shares; `reference` prints the tables as
-//! documentation.
+//! `validate` checks against the tables of `option` (one `value` at a time, with the list syntax of
+//! `rule`) and yields `settings`; `reply` shows the outcome over REST; `node`, `connector` and
+//! `debezium` hold the tables that nodes and connectors share; `reference` prints tables as
+//! documentation; `mask` hides credentials in what is logged.
 //!
 //! It does not: connect to anything, know a connector, or log a value.
 
 pub mod alias;
 pub mod connector;
+pub mod debezium;
 pub mod mask;
 pub mod node;
 pub mod option;
 pub mod parse;
 pub mod properties;
 pub mod provider;
+pub mod reference;
 pub mod reply;
 pub mod rule;
 pub mod secret;

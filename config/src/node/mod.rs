@@ -10,6 +10,7 @@ mod build;
 mod environment;
 mod error;
 mod options;
+mod rest;
 
 use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
