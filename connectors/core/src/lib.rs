@@ -1,10 +1,12 @@
 //! The event core that all connectors share.
 //!
 //! In the order in which a change passes: `source` is the SPI that a connector implements and
-//! `position` what it resumes from; `record` the data model; `naming`, `filter` and `envelope` make
-//! records from changes; `convert` turns them into bytes; `delivery` is the SPI towards Kafka and
-//! `ack` moves the position over the contiguous prefix of acknowledged messages. `heartbeat` adds
-//! records of its own; `progress` is what status and metrics read; `error` is the one error type.
+//! `position` what it resumes from; `record` the data model; `filter`, `naming` and `envelope` make
+//! records from changes, `heartbeat` adds records of its own; `queue` carries batches from reader to
+//! encoder; `transform` and `convert` turn records into bytes, `tolerance` says what happens to those
+//! that cannot be; `delivery` is the SPI towards Kafka and `ack` moves the position over the contiguous
+//! prefix of acknowledged messages. `progress` is what status and metrics read; `error` is the one error
+//! type.
 //!
 //! It does not: connect to anything, know a database or a Kafka client, or run tasks.
 
@@ -13,10 +15,15 @@ pub mod convert;
 pub mod delivery;
 pub mod envelope;
 pub mod error;
+pub mod filter;
+pub mod heartbeat;
+pub mod naming;
 pub mod position;
 pub mod progress;
 pub mod queue;
 pub mod record;
 pub mod source;
+pub mod tolerance;
+pub mod transform;
 
 pub use error::{Error, ErrorKind, Phase, Policy};

@@ -5,11 +5,15 @@
 //! connector's [`PositionCodec`] translates. A [`SourcePartition`] names the independent
 //! sub-stream that a position belongs to.
 
+use std::cmp::Ordering;
 use std::fmt;
+use std::hash::{Hash, Hasher};
 use std::sync::Arc;
 
 use bytes::Bytes;
 use serde_json::{Map, Value as Json};
+
+use crate::error::{Error, ErrorKind, Phase, Result};
 
 /// Opaque resume point. Empty means "nothing known".
 #[derive(Clone, PartialEq, Eq, Default)]
@@ -24,8 +28,8 @@ impl fmt::Debug for Position {
 /// An offset as Debezium stores it: a flat JSON object.
 pub type OffsetMap = Map<String, Json>;
 
-/// A source partition as Debezium names it, e.g. `{"server_id":"shop"}`.
-#[derive(Clone, PartialEq, Eq, PartialOrd, Ord, Hash)]
+/// A source partition as Debezium names it, e.g. `{"server_id":"shop"}`. Compared by its canonical form.
+#[derive(Clone)]
 pub struct SourcePartition {
     canonical: Arc<str>,
     original: Arc<str>,
@@ -60,6 +64,32 @@ impl SourcePartition {
     }
 }
 
+impl PartialEq for SourcePartition {
+    fn eq(&self, other: &Self) -> bool {
+        self.canonical == other.canonical
+    }
+}
+
+impl Eq for SourcePartition {}
+
+impl PartialOrd for SourcePartition {
+    fn partial_cmp(&self, other: &Self) -> Option<Ordering> {
+        Some(self.cmp(other))
+    }
+}
+
+impl Ord for SourcePartition {
+    fn cmp(&self, other: &Self) -> Ordering {
+        self.canonical.cmp(&other.canonical)
+    }
+}
+
+impl Hash for SourcePartition {
+    fn hash<H: Hasher>(&self, state: &mut H) {
+        self.canonical.hash(state);
+    }
+}
+
 impl fmt::Debug for SourcePartition {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.write_str(&self.original)
@@ -79,4 +109,85 @@ pub trait PositionCodec: Send + Sync {
 /// Read access to the stored offsets of one connector (any partition, own or not).
 pub trait OffsetReader: Send + Sync {
     fn offset(&self, partition: &SourcePartition) -> Option<OffsetMap>;
+}
+
+/// The position stored for a partition. Nothing stored, an empty object and one of nulls only all
+/// mean "none"; single nulls count as absent members.
+///
+/// # Errors
+/// Kind `Codec`: the stored object is none of this connector's. Never taken as "none": a snapshot or
+/// a start from now would follow.
+pub fn stored(
+    codec: &dyn PositionCodec,
+    offsets: &dyn OffsetReader,
+    partition: &SourcePartition,
+) -> Result<Option<Position>> {
+    let offset: OffsetMap = offsets.offset(partition).unwrap_or_default();
+    let offset: OffsetMap = offset.into_iter().filter(|(_, value)| !value.is_null()).collect();
+    if offset.is_empty() {
+        return Ok(None);
+    }
+    let position = codec.from_offset(&offset).map_err(|text| {
+        Error::new(ErrorKind::Codec, Phase::Start, format!("the stored offset of {partition:?} cannot be used: {text}"))
+    })?;
+    Ok(Some(position))
+}
+
+#[cfg(test)]
+mod tests {
+    #![allow(clippy::unwrap_used, clippy::expect_used, clippy::panic)]
+    use serde_json::json;
+
+    use super::*;
+
+    struct Lsn;
+
+    impl PositionCodec for Lsn {
+        fn to_offset(&self, position: &Position) -> OffsetMap {
+            json!({"lsn": String::from_utf8_lossy(&position.0)}).as_object().unwrap().clone()
+        }
+        fn from_offset(&self, offset: &OffsetMap) -> Result<Position, String> {
+            assert!(offset.values().all(|value| !value.is_null()));
+            let lsn = offset.get("lsn").and_then(Json::as_str).ok_or("member lsn is missing")?;
+            Ok(Position(Bytes::copy_from_slice(lsn.as_bytes())))
+        }
+        fn check_partition(&self, _: &Map<String, Json>) -> Result<(), String> {
+            Ok(())
+        }
+    }
+
+    struct Stored(Json);
+
+    impl OffsetReader for Stored {
+        fn offset(&self, _: &SourcePartition) -> Option<OffsetMap> {
+            self.0.as_object().cloned()
+        }
+    }
+
+    /// RUN-14: empty entries and null members.
+    #[test]
+    fn run_14_empty_offsets_are_no_offsets() {
+        let partition = SourcePartition::new([("server", "s")]);
+        let read = |json| stored(&Lsn, &Stored(json), &partition);
+        for none in [Json::Null, json!({}), json!({"lsn": null, "change_lsn": null})] {
+            assert_eq!(read(none).unwrap(), None);
+        }
+        let position = Position(Bytes::from_static(b"7"));
+        assert_eq!(read(json!({"lsn": "7", "change_lsn": null})).unwrap(), Some(position.clone()));
+        assert_eq!(read(Json::Object(Lsn.to_offset(&position))).unwrap(), Some(position));
+        let error = read(json!({"wrong": 1})).unwrap_err();
+        assert_eq!(error.message, r#"the stored offset of {"server":"s"} cannot be used: member lsn is missing"#);
+        assert_eq!((error.kind, error.policy()), (ErrorKind::Codec, crate::error::Policy::NeedsUser));
+    }
+
+    #[test]
+    fn partitions_compare_without_regard_to_member_order() {
+        let one = SourcePartition::new([("server", "s"), ("database", "d")]);
+        let other = SourcePartition::new([("database", "d"), ("server", "s")]);
+        assert_eq!(one, other);
+        assert!(std::collections::HashSet::from([one.clone()]).contains(&other));
+        assert_eq!(&**one.canonical(), r#"{"database":"d","server":"s"}"#);
+        assert_eq!(&**one.original(), r#"{"server":"s","database":"d"}"#);
+        assert_eq!(SourcePartition::from_map(&one.to_map()), one);
+    }
 }
