@@ -24,7 +24,7 @@ pub use fetch::{kafka_libs, mongod_binary, use_mongod};
 pub use kafka::{Broker, BrokerOptions};
 pub use mongod::{Member, MemberOptions, ReplicaSet};
 pub use ports::free_port;
-pub use process::Process;
+pub use process::{Process, Role, pin};
 pub use proxy::Proxy;
 pub use wait::until;
 #[cfg(feature = "nodes")]

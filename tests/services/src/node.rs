@@ -10,7 +10,7 @@ use nix::sys::signal::Signal;
 use tempfile::TempDir;
 
 use crate::ports::free_port;
-use crate::process::Process;
+use crate::process::{Process, Role};
 use crate::proxy::Proxy;
 use crate::rest::Rest;
 use crate::wait::until;
@@ -111,7 +111,7 @@ impl Node {
         let mut command = Command::new(binary()?);
         command.arg("run").arg(self.file()).envs(self.environment.iter().map(|(k, v)| (k, v)));
         let name = format!("thalweg node {}", self.id);
-        self.process = Some(Process::start(&name, command, &self.dir.path().join("log"))?);
+        self.process = Some(Process::start_as(Role::Node, &name, command, &self.dir.path().join("log"))?);
         Ok(())
     }
 

@@ -4,12 +4,29 @@ use std::fs::File;
 use std::os::unix::process::CommandExt;
 use std::path::{Path, PathBuf};
 use std::process::{Child, Command, ExitStatus, Stdio};
+use std::sync::atomic::{AtomicI32, Ordering};
 use std::sync::{Mutex, OnceLock, mpsc};
 use std::time::{Duration, Instant};
 
 use anyhow::{Context, Result, bail};
+use nix::sched::{CpuSet, sched_setaffinity};
 use nix::sys::signal::{Signal, kill};
 use nix::unistd::Pid;
+
+/// Processors of services and of nodes; -1 = any. Set once by a benchmark before anything starts.
+static PINS: [AtomicI32; 2] = [AtomicI32::new(-1), AtomicI32::new(-1)];
+
+/// What a process is, for pinning.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Role {
+    Service,
+    Node,
+}
+
+/// Runs every process of a role that starts from now on on one processor.
+pub fn pin(role: Role, processor: usize) {
+    PINS[role as usize].store(processor as i32, Ordering::Relaxed);
+}
 
 pub struct Process {
     child: Child,
@@ -19,11 +36,23 @@ pub struct Process {
 
 impl Process {
     /// Starts `command`; its output goes to `log`. It dies with this process, even by SIGKILL.
-    pub fn start(name: &str, mut command: Command, log: &Path) -> Result<Self> {
+    pub fn start(name: &str, command: Command, log: &Path) -> Result<Self> {
+        Self::start_as(Role::Service, name, command, log)
+    }
+
+    pub fn start_as(role: Role, name: &str, mut command: Command, log: &Path) -> Result<Self> {
         let out = File::options().create(true).append(true).open(log)?;
-        // SAFETY: prctl only sets a flag of the child; it is async-signal-safe.
+        let processor = usize::try_from(PINS[role as usize].load(Ordering::Relaxed)).ok();
+        // SAFETY: only system calls that are async-signal-safe, on the stack of the child.
         unsafe {
-            command.pre_exec(|| nix::sys::prctl::set_pdeathsig(Signal::SIGKILL).map_err(std::io::Error::from));
+            command.pre_exec(move || {
+                if let Some(processor) = processor {
+                    let mut set = CpuSet::new();
+                    set.set(processor)?;
+                    sched_setaffinity(Pid::from_raw(0), &set)?;
+                }
+                nix::sys::prctl::set_pdeathsig(Signal::SIGKILL).map_err(std::io::Error::from)
+            });
         }
         command.stdin(Stdio::null()).stdout(out.try_clone()?).stderr(out);
         let what = format!("starting {name}: {command:?}");

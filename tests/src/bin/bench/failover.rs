@@ -1,0 +1,108 @@
+//! The silence when an owner is killed or stopped, at 200 changes a second.
+
+use std::collections::BTreeMap;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicI64, Ordering};
+use std::time::Duration;
+
+use anyhow::{Context, Result};
+use mongodb::bson::{Document, doc};
+use serde_json::{Value, json};
+use thalweg_tests::Topic;
+use tokio_util::sync::CancellationToken;
+
+use crate::lab::{Lab, LabOptions};
+use crate::measure::{Results, now_ms, quantile, rounded};
+
+const RATE: u32 = 200;
+const CALM: Duration = Duration::from_secs(3);
+
+pub async fn run(options: &LabOptions, times: usize, results: &mut Results) -> Result<()> {
+    let mut lab = Lab::start(options, 3).await?;
+    let client = lab.set.client().await?;
+    let collection = client.database("fo").collection::<Document>("c");
+    collection.insert_one(doc! {"_id": -1_i64, "n": 0_i64}).await?;
+    lab.cluster.rest()?.create("fo", lab.connector("fo", "fo", &[])).await?;
+    lab.cluster.rest()?.awaits("fo", 1, "RUNNING").await?;
+    let (stop, written) = (CancellationToken::new(), Arc::new(AtomicI64::new(0)));
+    let writer = tokio::spawn({
+        let (stop, written) = (stop.clone(), written.clone());
+        async move {
+            let mut pace = tokio::time::interval(Duration::from_secs(1) / RATE);
+            while !stop.is_cancelled() {
+                pace.tick().await;
+                let n = written.fetch_add(1, Ordering::Relaxed) + 1;
+                collection.insert_one(doc! {"_id": n, "n": n}).await?;
+            }
+            Ok::<_, anyhow::Error>(())
+        }
+    });
+    let mut faults = Vec::new();
+    for kind in ["kill", "stop"] {
+        for _ in 0..times {
+            // Steady load before and after each fault is part of the measurement.
+            tokio::time::sleep(CALM).await;
+            let owner = lab.cluster.owner("fo", 0).await?;
+            let at = now_ms();
+            if kind == "kill" {
+                lab.cluster.nodes[owner].kill()?
+            } else {
+                lab.cluster.nodes[owner].stop().await?
+            }
+            tokio::time::sleep(CALM).await;
+            lab.cluster.nodes[owner].start()?;
+            lab.cluster.nodes[owner].ready().await?;
+            faults.push((kind, at));
+        }
+    }
+    stop.cancel();
+    writer.await??;
+    let last = written.load(Ordering::Relaxed);
+    let mut seen = BTreeMap::<i64, Vec<i64>>::new();
+    let mut times = Vec::new();
+    Topic::read(&lab.broker.bootstrap(), "fo.fo.c")?
+        .until(Duration::from_secs(60), |m| {
+            let n = m.key_json()["id"].as_str().and_then(|k| k.parse::<i64>().ok()).unwrap_or(-1);
+            seen.entry(n).or_default().push(m.timestamp);
+            times.push(m.timestamp);
+            n == last
+        })
+        .await?;
+    let lost = (1..=last).filter(|n| !seen.contains_key(n)).count();
+    for kind in ["kill", "stop"] {
+        results.add(summary(kind, options, &faults, &times, &seen, lost)?)?;
+    }
+    Ok(())
+}
+
+fn summary(
+    kind: &str,
+    options: &LabOptions,
+    faults: &[(&str, i64)],
+    times: &[i64],
+    seen: &BTreeMap<i64, Vec<i64>>,
+    lost: usize,
+) -> Result<Value> {
+    let (mut gaps, mut repeats) = (Vec::new(), Vec::new());
+    for (_, at) in faults.iter().filter(|(k, _)| *k == kind) {
+        let around: Vec<i64> = times.iter().copied().filter(|t| (at - 1_000..at + 6_000).contains(t)).collect();
+        let gap = around.windows(2).map(|w| w[1] - w[0]).max().context("no messages around a fault")?;
+        gaps.push(gap as f64 / 1e3);
+        let again = seen.values().flat_map(|v| v.iter().skip(1)).filter(|t| (*at..at + 6_000).contains(*t)).count();
+        repeats.push(again as f64);
+    }
+    gaps.sort_by(f64::total_cmp);
+    repeats.sort_by(f64::total_cmp);
+    Ok(json!({
+        "bench": "failover",
+        "fault": kind,
+        "delivery": options.delivery,
+        "times": gaps.len(),
+        "gap_p50_s": rounded(quantile(&gaps, 0.5)),
+        "gap_p95_s": rounded(quantile(&gaps, 0.95)),
+        "gap_max_s": rounded(quantile(&gaps, 1.0)),
+        "repeated_p50": quantile(&repeats, 0.5),
+        "repeated_max": quantile(&repeats, 1.0),
+        "lost": lost,
+    }))
+}
