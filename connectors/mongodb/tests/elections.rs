@@ -1,0 +1,78 @@
+//! Three members: the primary changes while reading.
+
+use std::sync::atomic::Ordering;
+
+use anyhow::Result;
+use bson::{Document, doc};
+use mongodb::options::{Acknowledgment, WriteConcern};
+use nix::sys::signal::Signal;
+use thalweg_services::{MemberOptions, ReplicaSet, until};
+
+use crate::fixture::run::{Offsets, Run};
+use crate::fixture::{PATIENCE, config};
+
+/// Inserts the next number durably, whoever is primary now.
+async fn insert(collection: &mongodb::Collection<Document>, n: i32) -> Result<()> {
+    until("a durable insert", PATIENCE, || async {
+        match collection.insert_one(doc! {"_id": n}).await {
+            Ok(_) => Ok(Some(())),
+            Err(e) if e.to_string().contains("E11000") => Ok(Some(())),
+            Err(e) => Err(e.into()),
+        }
+    })
+    .await
+}
+
+/// Graceful step-down, SIGKILL, and a frozen primary, in one run of the connector: every number
+/// once and in order, no snapshot after the first, elections counted.
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn reading_goes_on_over_elections() -> Result<()> {
+    let mut set = ReplicaSet::start("rs3", 3, &MemberOptions::default()).await?;
+    let client = set.client().await?;
+    let majority = WriteConcern::builder().w(Acknowledgment::Majority).build();
+    let options = mongodb::options::CollectionOptions::builder().write_concern(majority).build();
+    let numbers = client.database("n").collection_with_options::<Document>("numbers", options);
+    insert(&numbers, 0).await?;
+    let config = config(&set.uri(), &[
+        ("database.include.list", "n"),
+        ("connect.backoff.initial.delay.ms", "100"),
+        ("mongodb.heartbeat.frequency.ms", "500"),
+        ("mongodb.connect.timeout.ms", "1000"),
+    ]);
+    let mut run = Run::start(&config, &Offsets::new()).await?;
+    assert_eq!(run.record().await?.op(), "r");
+    let mut next = 1;
+    for event in ["nothing", "step down", "kill", "freeze"] {
+        let old = set.primary().await?;
+        match event {
+            "step down" => drop(set.step_down().await?),
+            "kill" => set.members[old].kill()?,
+            "freeze" => set.members[old].signal(Signal::SIGSTOP)?,
+            _ => {}
+        }
+        for _ in 0..5 {
+            insert(&numbers, next).await?;
+            let record = run.record().await?;
+            assert_eq!((record.op(), record.id()), ("c", next.to_string()), "after {event}");
+            next += 1;
+        }
+        match event {
+            "kill" => set.members[old].start()?,
+            "freeze" => set.members[old].signal(Signal::SIGCONT)?,
+            _ => {}
+        }
+        if event == "kill" {
+            // The next fault needs a majority without its victim.
+            let client = set.members[set.primary().await?].direct().await?;
+            until("the killed member is back", PATIENCE, || async {
+                let status = client.database("admin").run_command(doc! {"replSetGetStatus": 1}).await?;
+                let up = status.get_array("members")?.iter().filter_map(|m| m.as_document()?.get_i32("state").ok());
+                Ok((up.filter(|state| *state == 1 || *state == 2).count() == 3).then_some(()))
+            })
+            .await?;
+        }
+    }
+    assert!(run.progress.elections.load(Ordering::Relaxed) >= 3, "{:?}", run.progress.elections);
+    assert!(run.progress.disconnects.load(Ordering::Relaxed) >= 2);
+    run.stop().await
+}

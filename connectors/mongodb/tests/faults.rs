@@ -1,0 +1,137 @@
+//! Errors that the server gives on purpose: every class of reaction.
+
+use std::sync::atomic::Ordering;
+
+use anyhow::Result;
+use bson::{Document, doc};
+use thalweg_core::{ErrorKind, Policy};
+
+use crate::fixture::run::{Offsets, Run};
+use crate::fixture::{Bed, bed};
+
+async fn fail(bed: &Bed, times: i32, mut data: Document) -> Result<()> {
+    data.insert("appName", bed.db.name());
+    let point = doc! {"configureFailPoint": "failCommand", "mode": {"times": times}, "data": data};
+    bed.client.database("admin").run_command(point).await?;
+    Ok(())
+}
+
+/// A stream that is opened again goes on with the next change: nothing twice, nothing missing.
+#[tokio::test]
+async fn passing_errors_are_not_noticed() -> Result<()> {
+    let bed = bed("faults_passing").await?;
+    let a = bed.db.collection::<Document>("a");
+    let config = bed.config(&[("snapshot.mode", "no_data"), ("connect.backoff.initial.delay.ms", "1")]);
+    let mut run = Run::start(&config, &Offsets::new()).await?;
+    run.quiet().await?;
+    let codes =
+        [6, 7, 43, 63, 89, 91, 133, 134, 136, 150, 189, 234, 262, 9001, 10107, 11600, 11602, 13388, 13435, 13436];
+    let mut written = 0;
+    for code in codes {
+        fail(&bed, 1, doc! {"failCommands": ["getMore"], "errorCode": code}).await?;
+        a.insert_one(doc! {"_id": written, "code": code}).await?;
+        assert_eq!(run.record().await?.after()["code"], code);
+        written += 1;
+    }
+    let by_label = doc! {
+        "failCommands": ["aggregate", "getMore"], "errorCode": 8, "errorLabels": ["ResumableChangeStreamError"],
+    };
+    for fault in [by_label, doc! {"failCommands": ["getMore", "aggregate"], "closeConnection": true}] {
+        fail(&bed, 3, fault).await?;
+        a.insert_one(doc! {"_id": written}).await?;
+        assert_eq!(run.record().await?.id(), written.to_string());
+        written += 1;
+    }
+    assert!(run.progress.disconnects.load(Ordering::Relaxed) >= codes.len() as u64);
+    run.stop().await
+}
+
+#[tokio::test]
+async fn other_errors_end_the_run_with_their_kind() -> Result<()> {
+    let bed = bed("faults_final").await?;
+    let config = bed.config(&[("snapshot.mode", "no_data")]);
+    let offsets = Offsets::new();
+    let mut run = Run::start(&config, &offsets).await?;
+    run.quiet().await?;
+    run.stop().await?;
+    for (command, code, kind) in [
+        ("aggregate", 286, ErrorKind::PositionLost),
+        ("getMore", 286, ErrorKind::PositionLost),
+        ("aggregate", 280, ErrorKind::PositionLost),
+        ("getMore", 280, ErrorKind::PositionLost),
+        ("aggregate", 260, ErrorKind::PositionLost),
+        ("aggregate", 9, ErrorKind::PositionLost),
+        ("aggregate", 40647, ErrorKind::PositionLost),
+        ("aggregate", 13, ErrorKind::Permission),
+        ("getMore", 13, ErrorKind::Permission),
+        ("getMore", 18, ErrorKind::Auth),
+        ("aggregate", 8000, ErrorKind::Auth),
+    ] {
+        fail(&bed, 1, doc! {"failCommands": [command], "errorCode": code}).await?;
+        let mut run = Run::start(&config, &offsets.copy()).await?;
+        let error = run.error().await?;
+        assert_eq!(error.kind, kind, "{command} {code}: {error}");
+        assert_eq!(error.policy(), Policy::NeedsUser);
+    }
+    // A final answer about the stream itself.
+    for code in [20, 40324, 51091, 40573, 40674, 10334] {
+        fail(&bed, 1, doc! {"failCommands": ["aggregate"], "errorCode": code}).await?;
+        let error = Run::start(&config, &offsets.copy()).await?.error().await?;
+        assert_eq!(error.policy(), Policy::NeedsUser, "{code}: {error}");
+        assert_ne!(error.kind, ErrorKind::PositionLost, "{code}");
+    }
+    // Everything else is worth another try of the supervisor.
+    fail(&bed, 1, doc! {"failCommands": ["getMore"], "errorCode": 8}).await?;
+    let error = Run::start(&config, &offsets.copy()).await?.error().await?;
+    assert_eq!(error.policy(), Policy::Retry, "{error}");
+    Ok(())
+}
+
+#[tokio::test]
+async fn mgo_08_connection_failures_at_start_are_retried() -> Result<()> {
+    let bed = bed("mgo_08").await?;
+    bed.db.collection("a").insert_one(doc! {"_id": 1}).await?;
+    let config = bed.config(&[("connect.backoff.initial.delay.ms", "1"), ("connect.backoff.max.delay.ms", "4")]);
+    fail(&bed, 12, doc! {"failCommands": ["hello", "aggregate", "listDatabases"], "closeConnection": true}).await?;
+    let mut run = Run::start(&config, &Offsets::new()).await?;
+    assert_eq!(run.record().await?.op(), "r");
+    run.stop().await
+}
+
+#[tokio::test]
+async fn attempts_to_connect_end() -> Result<()> {
+    let port = thalweg_services::free_port()?;
+    let config = crate::fixture::config(
+        &format!("mongodb://127.0.0.1:{port}/?replicaSet=rs0"),
+        &[
+            ("mongodb.server.selection.timeout.ms", "50"),
+            ("connect.backoff.initial.delay.ms", "1"),
+            ("connect.backoff.max.delay.ms", "2"),
+            ("connect.max.attempts", "3"),
+        ],
+    );
+    let error = Run::start(&config, &Offsets::new()).await?.error().await?;
+    assert!(error.to_string().contains("Unable to connect to MongoDB after 3 attempts"), "{error}");
+    assert_eq!(error.policy(), Policy::NeedsUser);
+    Ok(())
+}
+
+/// A server that holds back its answer for longer than `mongodb.socket.timeout.ms` allows.
+#[tokio::test]
+async fn silence_is_ended_by_the_socket_timeout() -> Result<()> {
+    let bed = bed("faults_silence").await?;
+    let config = bed.config(&[
+        ("snapshot.mode", "no_data"),
+        ("mongodb.socket.timeout.ms", "200"),
+        ("cursor.max.await.time.ms", "50"),
+        ("connect.backoff.initial.delay.ms", "1"),
+    ]);
+    let mut run = Run::start(&config, &Offsets::new()).await?;
+    run.quiet().await?;
+    fail(&bed, 1, doc! {"failCommands": ["getMore"], "blockConnection": true, "blockTimeMS": 30_000}).await?;
+    bed.db.collection("a").insert_one(doc! {"_id": 1}).await?;
+    let record = tokio::time::timeout(std::time::Duration::from_secs(15), run.record()).await??;
+    assert_eq!(record.id(), "1");
+    assert!(run.progress.disconnects.load(Ordering::Relaxed) >= 1);
+    run.stop().await
+}

@@ -1,0 +1,173 @@
+//! Positions that the server no longer holds.
+
+use std::time::Duration;
+
+use anyhow::Result;
+use bson::{Document, Timestamp, doc};
+use mongodb::Client;
+use serde_json::{Value as Json, json};
+use thalweg_core::{ErrorKind, Policy};
+use thalweg_services::{MemberOptions, ReplicaSet, until};
+
+use crate::fixture::run::{Offsets, Run};
+use crate::fixture::{PATIENCE, bed, config};
+
+const WHOLE: [(&str, &str); 1] = [("server_id", "t")];
+
+/// A server whose oplog can be rolled over quickly: the smallest size, and a checkpoint every
+/// second (nothing is cut off the oplog before one).
+async fn forgetful() -> Result<ReplicaSet> {
+    let args = ["--syncdelay", "1"].map(str::to_owned).to_vec();
+    ReplicaSet::start("rs0", 1, &MemberOptions { oplog_mb: 1, args, ..MemberOptions::default() }).await
+}
+
+/// Writes until everything up to now has left the oplog.
+async fn roll(client: &Client) -> Result<()> {
+    let hello = client.database("admin").run_command(doc! {"hello": 1}).await?;
+    let now = hello.get_timestamp("operationTime")?;
+    let filler = client.database("filler").collection::<Document>("f");
+    let oplog = client.database("local").collection::<Document>("oplog.rs");
+    until("the oplog has rolled over", PATIENCE, || async {
+        for _ in 0..10 {
+            filler.insert_one(doc! {"_id": 1, "t": "z".repeat(1 << 20)}).await?;
+            filler.delete_one(doc! {"_id": 1}).await?;
+        }
+        let first = oplog.find_one(doc! {}).sort(doc! {"$natural": 1}).await?.unwrap();
+        let first: Timestamp = first.get_timestamp("ts")?;
+        Ok(((first.time, first.increment) > (now.time, now.increment)).then_some(()))
+    })
+    .await
+}
+
+#[tokio::test]
+async fn mgo_05_lost_resume_point() -> Result<()> {
+    let set = forgetful().await?;
+    let client = set.client().await?;
+    let a = client.database("inv").collection::<Document>("a");
+    let with = |mode: &'static [(&'static str, &'static str)]| {
+        let mut more = vec![("database.include.list", "inv")];
+        more.extend(mode);
+        config(&set.uri(), &more)
+    };
+    // Positions of all kinds: of an event, of a quiet stream, a bare time.
+    a.insert_one(doc! {"_id": 1}).await?;
+    let offsets = Offsets::new();
+    let mut run = Run::start(&with(&[]), &offsets).await?;
+    run.take(1).await?;
+    let quiet = run.quiet().await?;
+    a.insert_one(doc! {"_id": 2}).await?;
+    let event = run.record().await?.offset;
+    run.stop().await?;
+    let bare = json!({"sec": event["sec"], "ord": event["ord"]});
+    let damaged = json!({"sec": 1, "ord": 1, "resume_token": "not a token"});
+    roll(&client).await?;
+
+    for offset in [&quiet, &event, &bare, &damaged] {
+        for mode in ["initial", "no_data", "initial_only", "always"] {
+            let stored = Offsets::with(&WHOLE, offset.clone());
+            let config = config(&set.uri(), &[("database.include.list", "inv"), ("snapshot.mode", mode)]);
+            let error = Run::start(&config, &stored).await?.error().await?;
+            assert_eq!(error.kind, ErrorKind::PositionLost, "{mode} {offset}: {error}");
+            assert_eq!(error.policy(), Policy::NeedsUser);
+            let text = error.trace();
+            assert!(text.contains("no longer available on the server"), "{text}");
+            assert!(text.contains("when_needed") || text.contains("when needed"), "{text}");
+            assert_eq!(stored.only(), *offset, "the offset stays");
+        }
+        // A new snapshot, then the stream.
+        let when_needed: [&[(&str, &str)]; 2] = [
+            &[("snapshot.mode", "when_needed")],
+            &[
+                ("snapshot.mode", "configuration_based"),
+                ("snapshot.mode.configuration.based.start.stream", "true"),
+                ("snapshot.mode.configuration.based.snapshot.on.data.error", "true"),
+            ],
+        ];
+        for (i, mode) in (0..).zip(when_needed) {
+            let stored = Offsets::with(&WHOLE, offset.clone());
+            let mut run = Run::start(&with(mode), &stored).await?;
+            let read = run.record().await?;
+            assert_eq!(read.op(), "r", "{mode:?} {offset}");
+            while run.record().await?.snapshot() != "last" {}
+            a.update_one(doc! {"_id": 1}, doc! {"$inc": {"n": 1 + i}}).await?;
+            assert_eq!(run.record().await?.op(), "u");
+            run.stop().await?;
+        }
+        let stored = Offsets::with(&WHOLE, offset.clone());
+        let mode =
+            [("snapshot.mode", "configuration_based"), ("snapshot.mode.configuration.based.start.stream", "true")];
+        let error = Run::start(&with(&mode), &stored).await?.error().await?;
+        assert_eq!(error.kind, ErrorKind::PositionLost, "{error}");
+    }
+    Ok(())
+}
+
+/// The stream stands still (Kafka is slow) while the oplog rolls over it.
+#[tokio::test]
+async fn a_stream_that_is_overtaken_by_the_oplog() -> Result<()> {
+    let set = forgetful().await?;
+    let client = set.client().await?;
+    let a = client.database("inv").collection::<Document>("a");
+    for mode in ["when_needed", "initial"] {
+        a.delete_many(doc! {}).await?;
+        let config =
+            config(&set.uri(), &[("database.include.list", "inv"), ("snapshot.mode", mode), ("max.batch.size", "1")]);
+        let mut run = Run::start(&config, &Offsets::new()).await?;
+        while run.quiet().await?.get("initsync").is_some() {}
+        // More than is fetched ahead.
+        for round in 0..8 {
+            a.insert_many((0..10).map(|i| doc! {"_id": round * 10 + i, "t": "w".repeat(1 << 20)})).await?;
+        }
+        roll(&client).await?;
+        a.delete_many(doc! {"_id": {"$gt": 0}}).await?;
+        roll(&client).await?;
+        if mode == "initial" {
+            let error = run.error().await?;
+            assert_eq!(error.kind, ErrorKind::PositionLost, "{error}");
+            continue;
+        }
+        let mut record = run.record().await?;
+        while record.op() != "r" {
+            record = run.record().await?;
+        }
+        assert_eq!((record.id().as_str(), record.snapshot()), ("0", "last"));
+        run.stop().await?;
+    }
+    Ok(())
+}
+
+#[tokio::test]
+async fn a_token_of_another_target_is_lost_not_retried() -> Result<()> {
+    let bed = bed("lost_target").await?;
+    let mut run = Run::start(&bed.config(&[("snapshot.mode", "no_data")]), &Offsets::new()).await?;
+    run.quiet().await?;
+    bed.db.collection("a").insert_one(doc! {"_id": 1}).await?;
+    let offset: Json = run.record().await?.offset;
+    run.stop().await?;
+    let stored = Offsets::with(&WHOLE, offset);
+    let config = bed.config(&[("capture.scope", "collection"), ("capture.target", "lost_target.b")]);
+    let error = Run::start(&config, &stored).await?.error().await?;
+    assert_eq!(error.kind, ErrorKind::PositionLost, "{error}");
+    Ok(())
+}
+
+/// While the token is checked the network fails: that is no lost position.
+#[tokio::test]
+async fn a_broken_connection_is_not_a_lost_position() -> Result<()> {
+    let bed = bed("lost_not").await?;
+    let offsets = Offsets::new();
+    let mut run = Run::start(&bed.config(&[]), &offsets).await?;
+    while run.quiet().await?.get("initsync").is_some() {}
+    run.stop().await?;
+    let point = doc! {
+        "configureFailPoint": "failCommand", "mode": {"times": 3},
+        "data": {"failCommands": ["aggregate"], "closeConnection": true, "appName": "lost_not"},
+    };
+    bed.client.database("admin").run_command(point).await?;
+    let config = bed.config(&[("connect.backoff.initial.delay.ms", "1")]);
+    let mut run = Run::start(&config, &offsets).await?;
+    bed.db.collection("a").insert_one(doc! {"_id": 1}).await?;
+    assert_eq!(run.record().await?.op(), "c");
+    assert!(run.progress.disconnects.load(std::sync::atomic::Ordering::Relaxed) >= 1);
+    tokio::time::timeout(Duration::from_secs(10), run.stop()).await?
+}

@@ -1,0 +1,20 @@
+//! The connector against real mongod processes, and against a stand-in for a router.
+//!
+//! Every test has databases of its own; most share one server. Nothing sleeps: tests wait for
+//! records, errors and states of servers. Names that start with `mgo_` are cases of the catalogue of
+//! known faults of comparable products.
+
+#![allow(clippy::unwrap_used, clippy::expect_used, clippy::panic)]
+
+mod access;
+mod elections;
+mod faults;
+mod fixture;
+mod images;
+mod lost;
+mod modes;
+mod namespaces;
+mod resume;
+mod sharded;
+mod snapshot;
+mod stream;

@@ -1,0 +1,268 @@
+//! What a snapshot reads, how its records are marked, and what interrupts it.
+
+use anyhow::Result;
+use bson::{Bson, Document, doc};
+use serde_json::json;
+
+use crate::fixture::bed;
+use crate::fixture::run::{Offsets, Run, Seen};
+
+async fn numbered(collection: &mongodb::Collection<Document>, n: i32) -> Result<()> {
+    collection.insert_many((0..n).map(|i| doc! {"_id": i, "text": "x".repeat(200)})).await?;
+    Ok(())
+}
+
+fn marks(records: &[Seen]) -> Vec<&str> {
+    records.iter().map(Seen::snapshot).collect()
+}
+
+#[tokio::test]
+async fn documents_are_read_then_changes_follow() -> Result<()> {
+    let bed = bed("snapshot_then_stream").await?;
+    let orders = bed.db.collection::<Document>("orders");
+    orders.insert_many([doc! {"_id": 1, "n": 7_i64}, doc! {"_id": 2, "n": 8_i64}]).await?;
+    let offsets = Offsets::new();
+    let mut run = Run::start(&bed.config(&[]), &offsets).await?;
+
+    // Before any record the place to start again is stored: the snapshot is not finished.
+    let start = run.quiet().await?;
+    assert_eq!(start["initsync"], true);
+    assert_eq!((start["sec"].as_i64(), start["ord"].as_i64()), (Some(-1), Some(-1)));
+    let token = start["resume_token"].clone();
+
+    let read = run.take(2).await?;
+    assert_eq!(read[0].topic, "t.snapshot_then_stream.orders");
+    assert_eq!(read[0].key, json!({"id": "1"}));
+    assert_eq!(read[0].value["after"], r#"{"_id": 1,"n": {"$numberLong": "7"}}"#);
+    assert_eq!(read[0].value["before"], json!(null));
+    assert_eq!(read[0].value["updateDescription"], json!(null));
+    assert_eq!(marks(&read), ["true", "last"]);
+    assert!(read.iter().all(|r| r.op() == "r"));
+    assert_eq!(read[0].value["source"]["ord"], -1);
+    assert_eq!(read[0].offset, json!({"sec": -1, "ord": -1, "initsync": true, "resume_token": token}));
+    assert_eq!(read[1].offset, json!({"sec": -1, "ord": -1, "resume_token": token}));
+
+    orders.insert_one(doc! {"_id": 3}).await?;
+    orders.update_one(doc! {"_id": 1}, doc! {"$set": {"n": 9_i64}}).await?;
+    orders.delete_one(doc! {"_id": 2}).await?;
+    let changes = run.take(4).await?;
+    let ops: Vec<&str> = changes.iter().map(Seen::op).collect();
+    assert_eq!(ops, ["c", "u", "d", "tombstone"]);
+    assert_eq!(changes[1].value["updateDescription"]["updatedFields"], r#"{"n": 9}"#);
+    assert_eq!(changes[2].key, changes[3].key);
+    assert!(changes[..3].iter().all(|r| r.snapshot() == "false"));
+    let progress = run.progress.snapshot().unwrap();
+    assert_eq!((progress.done(), progress.expected()), (2, 2));
+    assert!(progress.ended.is_some());
+    run.stop().await
+}
+
+#[tokio::test]
+async fn mgo_03_parallel_snapshot_keeps_collections_apart() -> Result<()> {
+    let bed = bed("mgo_03").await?;
+    for i in 1..=8 {
+        numbered(&bed.db.collection(&format!("c{i}")), 500).await?;
+    }
+    let config = bed.config(&[("snapshot.max.threads", "4"), ("snapshot.fetch.size", "50")]);
+    let mut run = Run::start(&config, &Offsets::new()).await?;
+    let read = run.take(4000).await?;
+    let mut seen = std::collections::BTreeSet::new();
+    for record in &read {
+        let collection = record.value["source"]["collection"].as_str().unwrap();
+        assert_eq!(record.topic, format!("t.mgo_03.{collection}"));
+        assert_eq!(record.value["source"]["db"], "mgo_03");
+        assert_eq!(record.offset["resume_token"], read[0].offset["resume_token"], "all readers share the position");
+        assert!(seen.insert((record.topic.clone(), record.id())));
+    }
+    let last: Vec<usize> = (0..4000).filter(|i| read[*i].snapshot() == "last").collect();
+    assert_eq!(last, [3999]);
+    assert!(read[..3999].iter().all(|r| r.offset["initsync"] == true));
+    assert_eq!(read[3999].offset.get("initsync"), None);
+    run.quiet().await?;
+    run.stop().await
+}
+
+#[tokio::test]
+async fn the_last_mark_is_not_lost_to_an_empty_collection() -> Result<()> {
+    let bed = bed("snapshot_empty_last").await?;
+    numbered(&bed.db.collection("a"), 3).await?;
+    bed.db.create_collection("z").await?;
+    let mut run = Run::start(&bed.config(&[]), &Offsets::new()).await?;
+    let read = run.take(3).await?;
+    assert_eq!(marks(&read), ["true", "true", "last"]);
+    run.stop().await
+}
+
+#[tokio::test]
+async fn collections_come_in_the_order_of_their_names() -> Result<()> {
+    let bed = bed("snapshot_order").await?;
+    let other = bed.client.database("snapshot_order2");
+    for (db, name) in [(&bed.db, "c"), (&other, "b"), (&bed.db, "a"), (&other, "c")] {
+        numbered(&db.collection(name), 1).await?;
+    }
+    let config = bed.config(&[("database.include.list", "snapshot_order2?")]);
+    let mut run = Run::start(&config, &Offsets::new()).await?;
+    let topics: Vec<String> = run.take(4).await?.into_iter().map(|r| r.topic).collect();
+    assert_eq!(topics, ["t.snapshot_order.a", "t.snapshot_order2.b", "t.snapshot_order.c", "t.snapshot_order2.c"]);
+    run.stop().await
+}
+
+#[tokio::test]
+async fn an_empty_snapshot_is_finished_at_once_and_stored() -> Result<()> {
+    let bed = bed("snapshot_empty").await?;
+    let offsets = Offsets::new();
+    let mut run = Run::start(&bed.config(&[]), &offsets).await?;
+    while run.quiet().await?.get("initsync").is_some() {}
+    run.stop().await?;
+
+    numbered(&bed.db.collection("late"), 2).await?;
+    let mut run = Run::start(&bed.config(&[]), &offsets).await?;
+    let changes = run.take(2).await?;
+    assert!(changes.iter().all(|r| r.op() == "c"), "no second snapshot");
+    run.stop().await
+}
+
+#[tokio::test]
+async fn mgo_04_interrupted_snapshot_starts_again() -> Result<()> {
+    let bed = bed("mgo_04").await?;
+    numbered(&bed.db.collection("a"), 500).await?;
+    let config = bed.config(&[("max.batch.size", "1")]);
+    let offsets = Offsets::new();
+    // Killed before any record.
+    let mut run = Run::start(&config, &offsets).await?;
+    run.quiet().await?;
+    drop(run);
+    assert_eq!(offsets.only()["initsync"], true);
+    // Stopped after the first one.
+    let mut run = Run::start(&config, &offsets).await?;
+    run.quiet().await?;
+    run.record().await?;
+    run.stop().await?;
+
+    let mut run = Run::start(&config, &offsets).await?;
+    run.quiet().await?;
+    let read = run.take(500).await?;
+    assert_eq!(read.last().unwrap().snapshot(), "last");
+    let mut ids: Vec<i32> = read.iter().map(|r| r.id().parse().unwrap()).collect();
+    ids.sort_unstable();
+    assert!(ids.iter().copied().eq(0..500));
+    bed.db.collection::<Document>("a").insert_one(doc! {"_id": 1000}).await?;
+    assert_eq!(run.record().await?.op(), "c");
+    run.stop().await
+}
+
+#[tokio::test]
+async fn mgo_07_finished_snapshot_is_remembered() -> Result<()> {
+    let bed = bed("mgo_07").await?;
+    numbered(&bed.db.collection("a"), 10).await?;
+    let offsets = Offsets::new();
+    let mut run = Run::start(&bed.config(&[]), &offsets).await?;
+    run.take(10).await?;
+    run.quiet().await?;
+    run.stop().await?;
+    let mut run = Run::start(&bed.config(&[]), &offsets).await?;
+    run.quiet().await?;
+    bed.db.collection::<Document>("a").insert_one(doc! {"_id": 77}).await?;
+    let next = run.record().await?;
+    assert_eq!((next.op(), next.id().as_str()), ("c", "77"));
+    run.stop().await
+}
+
+#[tokio::test]
+async fn mgo_25_filter_overrides_apply_to_the_snapshot_only() -> Result<()> {
+    let bed = bed("mgo_25").await?;
+    let a = bed.db.collection::<Document>("a");
+    a.insert_many((0..5).map(|i| doc! {"_id": i, "dead": i >= 3})).await?;
+    numbered(&bed.db.collection("b"), 2).await?;
+    let config = bed.config(&[
+        ("snapshot.collection.filter.overrides", " mgo_25.a , "),
+        ("snapshot.collection.filter.overrides.mgo_25.a", "{dead: false}"),
+    ]);
+    let mut run = Run::start(&config, &Offsets::new()).await?;
+    let read = run.take(5).await?;
+    assert_eq!(read.iter().filter(|r| r.topic.ends_with(".a")).count(), 3);
+    a.insert_one(doc! {"_id": 9, "dead": true}).await?;
+    assert_eq!(run.record().await?.op(), "c");
+    run.stop().await
+}
+
+#[tokio::test]
+async fn only_listed_collections_are_read_and_all_are_streamed() -> Result<()> {
+    let bed = bed("snapshot_include").await?;
+    for name in ["a1", "a2", "b"] {
+        numbered(&bed.db.collection(name), 1).await?;
+    }
+    let config = bed.config(&[("snapshot.include.collection.list", r"Snapshot_include\.A.*")]);
+    let mut run = Run::start(&config, &Offsets::new()).await?;
+    let topics: Vec<String> = run.take(2).await?.into_iter().map(|r| r.topic).collect();
+    assert_eq!(topics, ["t.snapshot_include.a1", "t.snapshot_include.a2"]);
+    bed.db.collection::<Document>("b").insert_one(doc! {"_id": 5}).await?;
+    assert_eq!(run.record().await?.topic, "t.snapshot_include.b");
+    run.stop().await
+}
+
+#[tokio::test]
+async fn views_and_time_series_are_left_out_and_capped_collections_are_not() -> Result<()> {
+    let bed = bed("snapshot_kinds").await?;
+    numbered(&bed.db.collection("plain"), 2).await?;
+    bed.db.run_command(doc! {"create": "ring", "capped": true, "size": 4096}).await?;
+    bed.db.collection("ring").insert_one(doc! {"_id": 1}).await?;
+    bed.db.run_command(doc! {"create": "measures", "timeseries": {"timeField": "at"}}).await?;
+    bed.db.collection("measures").insert_one(doc! {"at": bson::DateTime::now(), "v": 1}).await?;
+    bed.db.run_command(doc! {"create": "view", "viewOn": "plain", "pipeline": []}).await?;
+
+    let mut run = Run::start(&bed.config(&[]), &Offsets::new()).await?;
+    let topics: Vec<String> = run.take(3).await?.into_iter().map(|r| r.topic).collect();
+    assert_eq!(topics, ["t.snapshot_kinds.plain", "t.snapshot_kinds.plain", "t.snapshot_kinds.ring"]);
+    bed.db.collection("measures").insert_one(doc! {"at": bson::DateTime::now(), "v": 2}).await?;
+    bed.db.collection("ring").insert_one(doc! {"_id": 2}).await?;
+    let next = run.record().await?;
+    assert_eq!((next.topic.as_str(), next.op()), ("t.snapshot_kinds.ring", "c"));
+    run.stop().await?;
+
+    let config = bed.config(&[("snapshot.include.views", "true")]);
+    let mut run = Run::start(&config, &Offsets::new()).await?;
+    let topics: Vec<String> = run.take(6).await?.into_iter().map(|r| r.topic).collect();
+    assert_eq!(topics.iter().filter(|t| t.ends_with(".view")).count(), 2);
+    run.stop().await
+}
+
+#[tokio::test]
+async fn a_failing_read_fails_the_snapshot_as_a_whole() -> Result<()> {
+    let bed = bed("snapshot_fails").await?;
+    numbered(&bed.db.collection("a"), 300).await?;
+    numbered(&bed.db.collection("b"), 300).await?;
+    let offsets = Offsets::new();
+    let config = bed.config(&[("snapshot.fetch.size", "100")]);
+    let point = doc! {
+        "configureFailPoint": "failCommand", "mode": {"times": 1},
+        "data": {"failCommands": ["getMore"], "errorCode": 43, "appName": "snapshot_fails"},
+    };
+    bed.client.database("admin").run_command(point).await?;
+    let mut run = Run::start(&config, &offsets).await?;
+    run.quiet().await?;
+    let error = run.error().await?;
+    assert!(error.to_string().contains("snapshot_fails.a"), "{error}");
+    assert_eq!(error.kind, thalweg_core::ErrorKind::SourceBusy);
+    drop(run);
+    assert_eq!(offsets.only()["initsync"], true);
+    let mut run = Run::start(&config, &offsets).await?;
+    assert_eq!(run.take(600).await?.last().unwrap().snapshot(), "last");
+    run.stop().await
+}
+
+/// One document larger than the wanted size of a reply, among small ones.
+#[tokio::test]
+async fn documents_of_any_size_are_read() -> Result<()> {
+    let bed = bed("snapshot_sizes").await?;
+    let a = bed.db.collection::<Document>("a");
+    let sizes = [10, 9_000_000, 20, 15_000_000, 30];
+    for (i, size) in (0..).zip(sizes) {
+        a.insert_one(doc! {"_id": i, "b": Bson::from("y".repeat(size))}).await?;
+    }
+    let mut run = Run::start(&bed.config(&[]), &Offsets::new()).await?;
+    let read = run.take(5).await?;
+    let found: Vec<usize> = read.iter().map(|r| r.after()["b"].as_str().unwrap().len()).collect();
+    assert_eq!(found, sizes);
+    run.stop().await
+}
