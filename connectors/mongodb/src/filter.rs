@@ -7,18 +7,11 @@
 //!
 //! Results are cached by the caller per collection; nothing here runs per event.
 
-use thalweg_config::rule::{RegexList, RegexListError};
-use thalweg_core::{Error, ErrorKind, Phase};
+use thalweg_core::Error;
+pub use thalweg_core::filter::MatchMode;
+use thalweg_core::filter::NameFilter;
 
 use crate::namespace::Namespace;
-
-/// How the entries of include and exclude lists are read (`filters.match.mode`).
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
-pub enum MatchMode {
-    #[default]
-    Regex,
-    Literal,
-}
 
 /// An include or an exclude list; there is never both for one kind of name.
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
@@ -40,72 +33,30 @@ pub struct FilterLists {
     pub signals: Option<Namespace>,
 }
 
-/// A list of names, compiled.
-#[derive(Debug)]
-enum Names {
-    Literal(Vec<String>),
-    Patterns(RegexList),
-}
-
-impl Names {
-    fn new(mode: MatchMode, entries: &[String]) -> Result<Self, Error> {
-        match mode {
-            MatchMode::Literal => Ok(Self::Literal(entries.to_vec())),
-            MatchMode::Regex => RegexList::new(entries).map(Self::Patterns).map_err(|e| not_usable(&e)),
-        }
-    }
-
-    fn contain(&self, name: &str) -> Result<bool, Error> {
-        match self {
-            Self::Literal(names) => Ok(names.iter().any(|n| n == name)),
-            Self::Patterns(patterns) => patterns.matches(name).map_err(|e| not_usable(&e)),
-        }
-    }
-}
-
-fn not_usable(error: &RegexListError) -> Error {
-    Error::new(ErrorKind::Config, Phase::Stream, format!("an include or exclude list cannot be used: {error}"))
-        .advise("Correct the entry; one that takes too many steps must be written without nested repetitions.")
-}
-
-#[derive(Debug)]
-enum Rule {
-    All,
-    Include(Names),
-    Exclude(Names),
-}
-
-impl Rule {
-    fn new(mode: MatchMode, list: &NameList) -> Result<Self, Error> {
-        Ok(match list {
-            NameList::All => Self::All,
-            NameList::Include(entries) => Self::Include(Names::new(mode, entries)?),
-            NameList::Exclude(entries) => Self::Exclude(Names::new(mode, entries)?),
-        })
-    }
-
-    fn passes(&self, name: &str) -> Result<bool, Error> {
-        match self {
-            Self::All => Ok(true),
-            Self::Include(names) => names.contain(name),
-            Self::Exclude(names) => names.contain(name).map(|found| !found),
-        }
+impl NameList {
+    fn compile(&self, mode: MatchMode) -> Result<NameFilter, Error> {
+        let (include, exclude): (&[String], &[String]) = match self {
+            Self::All => (&[], &[]),
+            Self::Include(entries) => (entries, &[]),
+            Self::Exclude(entries) => (&[], entries),
+        };
+        NameFilter::new(mode, include, exclude).map_err(Error::config)
     }
 }
 
 /// The compiled lists. Errors: a pattern that does not compile, or that the engine gives up on.
 #[derive(Debug)]
 pub struct NamespaceFilter {
-    databases: Rule,
-    collections: Rule,
+    databases: NameFilter,
+    collections: NameFilter,
     signals: Option<Namespace>,
 }
 
 impl NamespaceFilter {
     pub fn new(lists: &FilterLists) -> Result<Self, Error> {
         Ok(Self {
-            databases: Rule::new(lists.mode, &lists.databases)?,
-            collections: Rule::new(lists.mode, &lists.collections)?,
+            databases: lists.databases.compile(lists.mode)?,
+            collections: lists.collections.compile(lists.mode)?,
             signals: lists.signals.clone(),
         })
     }
@@ -133,19 +84,16 @@ impl NamespaceFilter {
 
 /// `snapshot.include.collection.list`: which captured collections a snapshot reads.
 #[derive(Debug)]
-pub struct SnapshotSelection(Option<Names>);
+pub struct SnapshotSelection(NameFilter);
 
 impl SnapshotSelection {
     /// No entries select everything. Entries are regular expressions whatever the match mode.
     pub fn new(entries: &[String]) -> Result<Self, Error> {
-        if entries.is_empty() {
-            return Ok(Self(None));
-        }
-        Names::new(MatchMode::Regex, entries).map(|names| Self(Some(names)))
+        NameFilter::new(MatchMode::Regex, entries, &[]).map(Self).map_err(Error::config)
     }
 
     pub fn selects(&self, namespace: &Namespace) -> Result<bool, Error> {
-        self.0.as_ref().map_or(Ok(true), |names| names.contain(&namespace.to_string()))
+        self.0.passes(&namespace.to_string())
     }
 }
 
@@ -153,6 +101,7 @@ impl SnapshotSelection {
 mod tests {
     #![allow(clippy::unwrap_used)]
     use thalweg_config::rule::split_plain_list as split_list;
+    use thalweg_core::ErrorKind;
 
     use super::*;
 

@@ -22,3 +22,7 @@ mod start;
 mod stream;
 mod topology;
 mod window;
+mod errors;
+pub mod pipeline;
+pub mod position;
+pub mod token;
