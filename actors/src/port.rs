@@ -41,7 +41,7 @@ pub enum Target {
 }
 
 /// A unit that this node is to run, as the applied state says.
-#[derive(Debug, Clone)]
+#[derive(Debug, Clone, PartialEq)]
 pub struct Assignment {
     pub unit: UnitId,
     pub epoch: Epoch,
@@ -106,7 +106,13 @@ pub trait ClusterPort: Send + Sync + 'static {
     fn released(&self, unit: &UnitId, epoch: Epoch);
 
     /// Publishes a connector's task configurations (raw, references unresolved). Only if they differ from the present.
-    async fn publish_tasks(&self, connector: &Arc<str>, epoch: Epoch, config_revision: u64, tasks: Vec<Properties>) -> Result<(), Error>;
+    async fn publish_tasks(
+        &self,
+        connector: &Arc<str>,
+        epoch: Epoch,
+        config_revision: u64,
+        tasks: Vec<Properties>,
+    ) -> Result<(), Error>;
 
     /// First message to a topic since creation or reset.
     fn topic_used(&self, connector: &Arc<str>, topic: &Arc<str>);

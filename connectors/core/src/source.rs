@@ -103,7 +103,17 @@ pub struct PartitionContext {
 pub trait PartitionReader: Send {
     /// The next batch. Waits while the source is quiet, but returns at least a batch with
     /// `progress` about every second when the position moves without events. Cancel-safe.
+    ///
+    /// If nothing was stored for the partition, the first batch has no records and its `progress`
+    /// is where the reader starts: it is stored before the first message is sent, so that a
+    /// successor never starts from a later "now".
     async fn next(&mut self) -> Result<Batch>;
+
+    /// Whether nothing follows the last batch (a snapshot without a stream, and nothing left to wait
+    /// for). The partition then ends for good, with everything delivered and committed.
+    fn finished(&self) -> bool {
+        false
+    }
 
     /// Everything up to `position` is durable in Kafka and in the offset store.
     fn durable(&mut self, _position: &Position) {}

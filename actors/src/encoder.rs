@@ -1,0 +1,698 @@
+//! The sending half of a task: takes batches from its partitions, turns records into messages, hands
+//! them to the task's one producer, and moves positions behind the broker's answers.
+//!
+//! One plain task owns producer, converters and ledger, so nothing per event is locked or shared.
+//! Invariants: nothing is handed to the producer without a held lease, asked for before each batch
+//! and again after every wait inside one; a partition's end is told only when all its messages are
+//! acknowledged and its position is handed to the cluster; whatever ends the encoder, the producer
+//! is purged before the next one may open; messages without an acknowledgement then belong to
+//! nobody and are read again.
+//! It does not: read, retry a failure, or know actors.
+
+use std::future::{Future, poll_fn};
+use std::pin::pin;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicU64, Ordering};
+use std::task::Poll;
+use std::time::Instant;
+
+use thalweg_config::Properties;
+use thalweg_core::ack::Full;
+use thalweg_core::delivery::{DeliveryMode, Producer, ProducerIdentity, Refused};
+use thalweg_core::position::Position;
+use thalweg_core::queue::Receiver;
+use thalweg_core::record::Record;
+use thalweg_core::source::{Batch, Connector};
+use thalweg_core::tolerance::{Attempt, ErrorCounters, Verdict};
+use thalweg_core::{Error, ErrorKind, Phase};
+use tokio::sync::{mpsc, oneshot, watch};
+use tokio::task::JoinHandle;
+use tokio_util::sync::CancellationToken;
+use tracing::{debug, warn};
+
+use crate::coder::{Coder, Fault, coordinates};
+use crate::counters::Counters;
+use crate::exit::{Exit, ExitKind};
+use crate::ledger::{Covered, Ledger};
+use crate::memory::{PartitionMemory, RefusedMessage, UnitMemory};
+use crate::node::NodeContext;
+use crate::port::ClusterPort;
+use crate::progress::Wait;
+use crate::topics::Topics;
+
+/// A partition's place in the encoder.
+pub(crate) struct Input {
+    index: usize,
+    queue: Receiver,
+    /// A position is stored for the partition.
+    known: bool,
+    durable: watch::Sender<Position>,
+    drained: oneshot::Sender<()>,
+}
+
+impl Input {
+    /// `drained` is told when everything of this input is delivered and its position committed; it
+    /// is dropped if the encoder ends before.
+    pub(crate) fn new(
+        index: usize,
+        queue: Receiver,
+        known: bool,
+        durable: watch::Sender<Position>,
+        drained: oneshot::Sender<()>,
+    ) -> Self {
+        Self { index, queue, known, durable, drained }
+    }
+}
+
+enum Command {
+    Attach(Input),
+    /// The reader is left behind: the input ends although its queue is held open.
+    Detach(usize),
+}
+
+/// How the other parts of the task talk to the encoder. Dropping it ends the encoder.
+pub(crate) struct EncoderHandle {
+    commands: mpsc::Sender<Command>,
+    signals: Signals,
+}
+
+#[derive(Clone, Default)]
+struct Signals {
+    /// Inputs are ending: a broker that does not answer is waited for within the flush time only.
+    draining: CancellationToken,
+    /// End when there is no input left.
+    closing: CancellationToken,
+    /// End now; commit what is acknowledged.
+    give_up: CancellationToken,
+    /// End now and say nothing.
+    purge: CancellationToken,
+}
+
+impl EncoderHandle {
+    /// False if the encoder has ended.
+    pub(crate) async fn attach(&self, input: Input) -> bool {
+        self.commands.send(Command::Attach(input)).await.is_ok()
+    }
+    pub(crate) async fn detach(&self, index: usize) {
+        let _ = self.commands.send(Command::Detach(index)).await;
+    }
+    pub(crate) fn drain(&self) {
+        self.signals.draining.cancel();
+    }
+    pub(crate) fn close(&self) {
+        self.signals.closing.cancel();
+    }
+    pub(crate) fn give_up(&self) {
+        self.signals.give_up.cancel();
+    }
+    pub(crate) fn purge(&self) {
+        self.signals.purge.cancel();
+    }
+    pub(crate) fn has_ended(&self) -> bool {
+        self.commands.is_closed()
+    }
+}
+
+impl Drop for EncoderHandle {
+    fn drop(&mut self) {
+        self.give_up();
+    }
+}
+
+pub(crate) struct EncoderParts {
+    pub identity: ProducerIdentity,
+    pub mode: DeliveryMode,
+    pub send_after: Option<Instant>,
+    /// References resolved.
+    pub config: Properties,
+    pub connector: Arc<dyn Connector>,
+    pub coder: Coder,
+    pub partitions: Vec<Arc<PartitionMemory>>,
+    pub memory: Arc<UnitMemory>,
+    pub node: Arc<NodeContext>,
+}
+
+pub(crate) struct Encoder {
+    identity: ProducerIdentity,
+    mode: DeliveryMode,
+    send_after: Option<Instant>,
+    config: Properties,
+    connector: Arc<dyn Connector>,
+    coder: Coder,
+    partitions: Vec<Arc<PartitionMemory>>,
+    memory: Arc<UnitMemory>,
+    node: Arc<NodeContext>,
+    commands: mpsc::Receiver<Command>,
+    signals: Signals,
+    inputs: Vec<Input>,
+    /// Where the next look for input starts, so that no partition starves another.
+    turn: usize,
+    ledger: Ledger,
+    topics: Topics,
+    /// Position of the last record taken, by partition.
+    last: Vec<Position>,
+    /// Messages known to be refused by the broker.
+    refused: Vec<RefusedMessage>,
+    /// The broker was waited for as long as a flush may take.
+    gave_up_waiting: bool,
+}
+
+enum Step {
+    Command(Option<Command>),
+    Tick,
+    Settled(Result<Covered, Error>),
+    Batch(usize, Batch),
+    InputEnded(usize),
+    Close,
+}
+
+/// What one batch amounted to, for the counters.
+#[derive(Default)]
+struct Sent {
+    messages: u64,
+    bytes: u64,
+    dropped: u64,
+}
+
+impl Encoder {
+    /// Starts the encoder; its producer opens meanwhile, `ready` tells when.
+    pub(crate) fn spawn(parts: EncoderParts) -> (JoinHandle<Exit>, EncoderHandle, oneshot::Receiver<()>) {
+        let (commands, receiver) = mpsc::channel(4);
+        let signals = Signals::default();
+        let (ready, opened) = oneshot::channel();
+        let EncoderParts { identity, mode, send_after, config, connector, coder, partitions, memory, node } = parts;
+        let ledger =
+            Ledger::new(node.clone(), connector.clone(), memory.clone(), partitions.clone(), coder.leaves_errors_out());
+        let refused = memory.refused.lock().clone();
+        let encoder = Self {
+            topics: Topics::new(identity.connector.clone(), node.port.clone()),
+            refused,
+            last: vec![Position::default(); partitions.len()],
+            identity,
+            mode,
+            send_after,
+            config,
+            connector,
+            coder,
+            partitions,
+            memory,
+            node,
+            commands: receiver,
+            signals: signals.clone(),
+            inputs: Vec::new(),
+            turn: 0,
+            ledger,
+            gave_up_waiting: false,
+        };
+        (tokio::spawn(encoder.run(ready)), EncoderHandle { commands, signals }, opened)
+    }
+
+    async fn run(mut self, ready: oneshot::Sender<()>) -> Exit {
+        let (node, signals) = (self.node.clone(), self.signals.clone());
+        let answers = self.ledger.answers().clone();
+        let acks = answers.clone();
+        let occupancy = self.memory.occupancy.clone();
+        self.memory.encoder.set(Wait::Input);
+        // Whatever former owner in this process has let go; then the producer may open.
+        let opening = async {
+            let permit = occupancy.acquire_owned().await;
+            if !node.port.lease_held() {
+                return Err(lease_lost());
+            }
+            let producer = node.registry.producers().open(self.identity.clone(), self.mode, &self.config, acks).await?;
+            Ok((permit, producer))
+        };
+        let opened = tokio::select! {
+            biased;
+            () = signals.purge.cancelled() => return self.over(Exit::stopped()),
+            () = signals.give_up.cancelled() => return self.over(Exit::stopped()),
+            () = node.port.lease_lost() => return self.over(Exit::failed(lease_lost())),
+            opened = opening => opened,
+        };
+        let (_permit, mut producer) = match opened {
+            Ok(opened) => opened,
+            Err(error) => return self.over(Exit::failed(error)),
+        };
+        let _ = ready.send(());
+        let result = tokio::select! {
+            biased;
+            () = signals.purge.cancelled() => Err(Exit::stopped()),
+            () = signals.give_up.cancelled() => Err(Exit::stopped()),
+            () = node.port.lease_lost() => Err(Exit::failed(lease_lost())),
+            error = answers.failure() => Err(Exit::failed(error)),
+            result = self.work(&mut *producer) => result,
+        };
+        self.end(producer, result.err().unwrap_or_else(Exit::stopped)).await
+    }
+
+    /// Ends with an orderly account of what was sent, unless nothing may be said any more.
+    async fn end(mut self, mut producer: Box<dyn Producer>, mut exit: Exit) -> Exit {
+        let (node, signals) = (self.node.clone(), self.signals.clone());
+        let silent = signals.purge.is_cancelled() || exit.kind == ExitKind::Fenced || !node.port.lease_held();
+        let answers = self.ledger.answers().clone();
+        let worth_waiting = !self.gave_up_waiting && !signals.give_up.is_cancelled() && !answers.has_failed();
+        if !silent && worth_waiting && self.ledger.in_flight() > 0 {
+            // What was sent before the fault is good: the next run starts right behind it.
+            let _broker = self.memory.encoder.waiting(Wait::Broker);
+            tokio::select! {
+                biased;
+                () = signals.give_up.cancelled() => {}
+                () = node.port.lease_lost() => exit = Exit::failed(lease_lost()),
+                _ = producer.flush(node.options.flush_timeout) => {}
+            }
+        }
+        self.ledger.advance();
+        if answers.has_failed() && exit.kind != ExitKind::Fenced {
+            exit = self.refusal(exit);
+        }
+        producer.purge();
+        if !silent && exit.kind != ExitKind::Fenced {
+            self.ledger.commit();
+        }
+        exit.unacknowledged = self.ledger.in_flight();
+        // Closing a client joins its threads.
+        let _ = tokio::task::spawn_blocking(move || drop(producer)).await;
+        self.over(exit)
+    }
+
+    fn over(&self, exit: Exit) -> Exit {
+        self.memory.encoder.set(Wait::End);
+        self.memory.in_flight.store(0, Ordering::Relaxed);
+        exit
+    }
+
+    /// A message that the broker refused as too large is left out from now on, if that is wanted.
+    fn refusal(&mut self, exit: Exit) -> Exit {
+        let refused = self.ledger.answers().too_large().and_then(|seq| self.ledger.identity(seq)).cloned();
+        match refused {
+            Some(message) if self.coder.leaves_errors_out() => {
+                self.log_left_out(&message, exit.error.as_ref());
+                let mut known = self.memory.refused.lock();
+                if known.len() >= MOST_REFUSED {
+                    known.remove(0);
+                }
+                known.push(message);
+                Exit { kind: ExitKind::Retriable, ..exit }
+            }
+            _ => exit,
+        }
+    }
+
+    async fn work(&mut self, producer: &mut dyn Producer) -> Result<(), Exit> {
+        let memory = self.memory.clone();
+        let closing = self.signals.closing.clone();
+        loop {
+            let step = {
+                let _input = memory.encoder.waiting(Wait::Input);
+                let due = self.ledger.due();
+                tokio::select! {
+                    biased;
+                    command = self.commands.recv() => Step::Command(command),
+                    () = at(due) => Step::Tick,
+                    settled = self.ledger.settled() => Step::Settled(settled),
+                    (input, batch) = next_batch(&mut self.inputs, &mut self.turn) => match batch {
+                        Some(batch) => Step::Batch(input, batch),
+                        None => Step::InputEnded(input),
+                    },
+                    () = closing.cancelled(), if self.inputs.is_empty() => Step::Close,
+                }
+            };
+            match step {
+                Step::Command(Some(Command::Attach(input))) => self.inputs.push(input),
+                Step::Command(Some(Command::Detach(index))) => {
+                    if let Some(input) = self.inputs.iter().position(|i| i.index == index) {
+                        self.finish_input(producer, input).await?;
+                    }
+                }
+                Step::Command(None) | Step::Close => return Ok(()),
+                Step::Tick => self.ledger.tick(),
+                Step::Settled(settled) => self.tell_durable(settled)?,
+                Step::Batch(input, batch) => self.send_batch(producer, input, batch).await?,
+                Step::InputEnded(input) => self.finish_input(producer, input).await?,
+            }
+        }
+    }
+
+    fn tell_durable(&mut self, settled: Result<Covered, Error>) -> Result<(), Exit> {
+        match settled {
+            Ok(covered) => {
+                for (index, position) in covered {
+                    if let Some(input) = self.inputs.iter().find(|i| i.index == index) {
+                        input.durable.send_replace(position);
+                    }
+                }
+                Ok(())
+            }
+            Err(error) if error.kind == ErrorKind::Fenced => Err(Exit::failed(error)),
+            Err(error) => {
+                debug!(unit = ?self.memory.unit, epoch = self.memory.epoch.0, error = %error, "a commit is not settled yet");
+                Ok(())
+            }
+        }
+    }
+
+    /// Delivers what an ended input has sent, commits, and tells its generation.
+    async fn finish_input(&mut self, producer: &mut dyn Producer, at: usize) -> Result<(), Exit> {
+        let input = self.inputs.swap_remove(at);
+        if self.ledger.in_flight() > 0 {
+            let _broker = self.memory.encoder.waiting(Wait::Broker);
+            if let Err(error) = producer.flush(self.node.options.flush_timeout).await {
+                self.gave_up_waiting = true;
+                return Err(Exit::failed(error));
+            }
+        }
+        self.ledger.advance();
+        if self.ledger.in_flight() > 0 {
+            self.gave_up_waiting = true;
+            return Err(Exit::failed(unanswered(&self.node)));
+        }
+        self.ledger.commit();
+        let _ = input.drained.send(());
+        Ok(())
+    }
+
+    async fn send_batch(&mut self, producer: &mut dyn Producer, at: usize, batch: Batch) -> Result<(), Exit> {
+        let index = self.inputs[at].index;
+        if !self.inputs[at].known {
+            self.store_start(at, &batch).await?;
+        }
+        let mut sent = Sent::default();
+        if !batch.records.is_empty() {
+            self.wait_for_former_owner().await;
+            check_lease(&*self.node.port)?;
+            self.topics.next_batch();
+            let mut out = Vec::new();
+            for record in batch.records {
+                if self.coder.has_transforms() {
+                    self.transform_and_send(producer, index, record, &mut out, &mut sent).await?;
+                } else {
+                    self.send(producer, index, record, &mut sent).await?;
+                }
+            }
+        }
+        if let Some(position) = batch.progress {
+            self.last[index] = position.clone();
+            self.ledger.enter_done(index, position);
+        }
+        let counters = &self.memory.counters;
+        Counters::add(&counters.sent, sent.messages);
+        Counters::add(&counters.sent_bytes, sent.bytes);
+        Counters::add(&counters.dropped, sent.dropped);
+        self.ledger.batch_sent(index, sent.messages);
+        Ok(())
+    }
+
+    /// Stores where a partition without a stored position starts, before anything of it is sent.
+    async fn store_start(&mut self, at: usize, batch: &Batch) -> Result<(), Exit> {
+        let index = self.inputs[at].index;
+        let (Some(position), true) = (&batch.progress, batch.records.is_empty()) else {
+            let partition = self.partitions[index].partition.original();
+            let text = format!("the reader of {partition} sent records before the position at which it starts");
+            return Err(Exit::failed(Error::new(ErrorKind::Internal, Phase::Stream, text)));
+        };
+        self.ledger.enter_done(index, position.clone());
+        self.ledger.advance();
+        self.ledger.commit();
+        let memory = self.memory.clone();
+        let _start = memory.encoder.waiting(Wait::StartPosition);
+        while !position.0.is_empty() {
+            match self.ledger.settled().await {
+                Ok(covered) => {
+                    let stored = covered.iter().any(|(i, p)| *i == index && p == position);
+                    self.tell_durable(Ok(covered))?;
+                    if stored {
+                        break;
+                    }
+                }
+                Err(error) => {
+                    self.tell_durable(Err(error))?;
+                    tokio::time::sleep(self.node.options.commit_interval).await;
+                    self.ledger.settle_again();
+                }
+            }
+        }
+        self.inputs[at].known = true;
+        Ok(())
+    }
+
+    async fn transform_and_send(
+        &mut self,
+        producer: &mut dyn Producer,
+        index: usize,
+        record: Record,
+        out: &mut Vec<Record>,
+        sent: &mut Sent,
+    ) -> Result<(), Exit> {
+        let position = record.position.clone();
+        let about = coordinates(&record);
+        let mut attempt = None;
+        loop {
+            // A copy, because an attempt uses the record up.
+            match self.coder.transform(record.clone(), out) {
+                Ok(()) => break,
+                Err(fault) => match self.judge(&mut attempt, fault, &about, index).await? {
+                    true => continue,
+                    false => {
+                        self.pass_by(index, position);
+                        return Ok(());
+                    }
+                },
+            }
+        }
+        if out.is_empty() {
+            sent.dropped += 1;
+            self.pass_by(index, position);
+            return Ok(());
+        }
+        let several = out.len();
+        for (n, mut record) in out.drain(..).enumerate() {
+            // A change counts as delivered with the last of its messages.
+            record.position = if n + 1 == several { position.clone() } else { self.last[index].clone() };
+            self.send(producer, index, record, sent).await?;
+        }
+        Ok(())
+    }
+
+    /// Encodes one record and hands it to the producer. Waits only if there is no room, or for the
+    /// first message of a topic.
+    async fn send(
+        &mut self,
+        producer: &mut dyn Producer,
+        index: usize,
+        record: Record,
+        sent: &mut Sent,
+    ) -> Result<(), Exit> {
+        if !self.topics.is_ready(&record.topic) {
+            let _topic = self.memory.encoder.waiting(Wait::Topic);
+            producer.prepare_topic(&record.topic).await.map_err(Exit::failed)?;
+            self.topics.prepared(&record.topic);
+            check_lease(&*self.node.port)?;
+        }
+        let mut attempt = None;
+        let encoded = loop {
+            match self.coder.encode(&record) {
+                Ok(encoded) => break encoded,
+                Err(fault) => {
+                    if !self.judge(&mut attempt, fault, &record, index).await? {
+                        self.pass_by(index, record.position);
+                        return Ok(());
+                    }
+                }
+            }
+        };
+        let message = self.coder.message(&record, &encoded);
+        let size = encoded.size();
+        let identity = || RefusedMessage {
+            partition: index,
+            position: record.position.clone(),
+            topic: record.topic.clone(),
+            size,
+        };
+        if !self.refused.is_empty() && self.refused.contains(&identity()) {
+            count(&self.memory.errors.total_records_skipped);
+            self.pass_by(index, record.position);
+            return Ok(());
+        }
+        let mut entered = self.ledger.enter(index, record.position.clone());
+        let seq = loop {
+            match entered {
+                Ok(seq) => break seq,
+                Err(Full(back)) => {
+                    let _broker = self.memory.encoder.waiting(Wait::Broker);
+                    let window = self.ledger.window().clone();
+                    tokio::select! {
+                        () = window.advanced() => {}
+                        error = drain_expired(&self.signals, &self.node) => {
+                            self.gave_up_waiting = true;
+                            return Err(Exit::failed(error));
+                        }
+                    }
+                    self.ledger.tick();
+                    check_lease(&*self.node.port)?;
+                    entered = self.ledger.enter(index, back);
+                }
+            }
+        };
+        self.ledger.identify(seq, identity);
+        let mut answer = producer.try_send(seq, &message);
+        while let Err(Refused::Full) = answer {
+            {
+                let _broker = self.memory.encoder.waiting(Wait::Broker);
+                let mut room = producer.room();
+                let mut expired = pin!(drain_expired(&self.signals, &self.node));
+                loop {
+                    tokio::select! {
+                        () = &mut room => break,
+                        () = at(self.ledger.due()) => self.ledger.tick(),
+                        error = &mut expired => {
+                            self.gave_up_waiting = true;
+                            return Err(Exit::failed(error));
+                        }
+                    }
+                }
+            }
+            check_lease(&*self.node.port)?;
+            answer = producer.try_send(seq, &message);
+        }
+        match answer {
+            Ok(()) => {
+                sent.messages += 1;
+                sent.bytes += size as u64;
+            }
+            Err(Refused::Failed(error)) if error.kind == ErrorKind::MessageTooLarge => {
+                // If it is not tolerated, the number stays unanswered: nothing behind it is committed.
+                self.judge(&mut None, Fault::refused_by_client(error), &record, index).await?;
+                self.ledger.leave_out(seq);
+            }
+            Err(Refused::Failed(error)) => return Err(Exit::failed(error)),
+            Err(Refused::Full) => {}
+        }
+        self.last[index] = record.position;
+        Ok(())
+    }
+
+    /// Goes on without a message: the position counts with what was sent before.
+    fn pass_by(&mut self, index: usize, position: Position) {
+        self.last[index] = position.clone();
+        self.ledger.enter_done(index, position);
+    }
+
+    /// Whether a failed operation is to be tried again (after its delay) or the record left out.
+    async fn judge(
+        &mut self,
+        attempt: &mut Option<Attempt>,
+        fault: Fault,
+        record: &Record,
+        index: usize,
+    ) -> Result<bool, Exit> {
+        let text = fault.error.to_string();
+        match self.coder.judge(attempt, fault, record) {
+            Verdict::Retry(delay) => {
+                tokio::time::sleep(delay).await;
+                check_lease(&*self.node.port)?;
+                Ok(true)
+            }
+            Verdict::Skip => {
+                warn!(
+                    unit = ?self.memory.unit,
+                    epoch = self.memory.epoch.0,
+                    topic = %record.topic,
+                    partition = %self.partitions[index].partition.original(),
+                    offset = %offset_text(&*self.connector, &record.position),
+                    error = %self.memory.hide(&text),
+                    "a record is left out because errors are tolerated"
+                );
+                Ok(false)
+            }
+            Verdict::Fail(error) => {
+                Err(Exit::failed(locate(error, &*self.connector, &self.partitions[index], &record.position)))
+            }
+        }
+    }
+
+    /// A new owner in `plain` mode sends only after the former one's last sends have ended.
+    async fn wait_for_former_owner(&mut self) {
+        if let Some(until) = self.send_after.take().filter(|until| *until > Instant::now()) {
+            let _former = self.memory.encoder.waiting(Wait::FormerOwner);
+            tokio::time::sleep_until(until.into()).await;
+        }
+    }
+
+    fn log_left_out(&self, message: &RefusedMessage, error: Option<&Error>) {
+        let ErrorCounters { total_record_failures, total_record_errors, total_records_skipped, .. } =
+            &*self.memory.errors;
+        [total_record_failures, total_record_errors, total_records_skipped].into_iter().for_each(count);
+        self.memory.error_seen();
+        warn!(
+            unit = ?self.memory.unit,
+            epoch = self.memory.epoch.0,
+            topic = %message.topic,
+            bytes = message.size,
+            partition = %self.partitions[message.partition].partition.original(),
+            offset = %offset_text(&*self.connector, &message.position),
+            error = error.map(tracing::field::display),
+            "a message is left out because the broker refuses its size and errors are tolerated"
+        );
+    }
+}
+
+/// The most refused messages that are remembered.
+const MOST_REFUSED: usize = 1000;
+
+fn lease_lost() -> Error {
+    Error::new(ErrorKind::Fenced, Phase::Deliver, "this node does not hold its lease any more")
+}
+
+fn check_lease(port: &dyn ClusterPort) -> Result<(), Exit> {
+    if port.lease_held() { Ok(()) } else { Err(Exit::failed(lease_lost())) }
+}
+
+fn unanswered(node: &NodeContext) -> Error {
+    let seconds = node.options.flush_timeout.as_secs_f64();
+    let text = format!("the broker has not acknowledged every message within {seconds} s");
+    Error::new(ErrorKind::Timeout, Phase::Deliver, text)
+}
+
+/// Resolves when inputs have been ending for as long as a flush may take.
+async fn drain_expired(signals: &Signals, node: &NodeContext) -> Error {
+    signals.draining.cancelled().await;
+    tokio::time::sleep(node.options.flush_timeout).await;
+    unanswered(node)
+}
+
+fn count(counter: &AtomicU64) {
+    Counters::add(counter, 1);
+}
+
+async fn at(due: Option<Instant>) {
+    match due {
+        Some(due) => tokio::time::sleep_until(due.into()).await,
+        None => std::future::pending().await,
+    }
+}
+
+/// The next batch of any input, in turn; `None` with the index of an input that has ended.
+async fn next_batch(inputs: &mut [Input], turn: &mut usize) -> (usize, Option<Batch>) {
+    poll_fn(|cx| {
+        for step in 0..inputs.len() {
+            let index = (*turn + step) % inputs.len();
+            if let Poll::Ready(batch) = pin!(inputs[index].queue.recv()).poll(cx) {
+                *turn = index + 1;
+                return Poll::Ready((index, batch));
+            }
+        }
+        Poll::Pending
+    })
+    .await
+}
+
+/// Says where in the source an error happened.
+fn locate(mut error: Error, connector: &dyn Connector, partition: &PartitionMemory, position: &Position) -> Error {
+    let offset = offset_text(connector, position);
+    error.causes.push(format!("source partition {}, offset {offset}", partition.partition.original()));
+    error
+}
+
+fn offset_text(connector: &dyn Connector, position: &Position) -> String {
+    serde_json::Value::Object(connector.codec().to_offset(position)).to_string()
+}
