@@ -22,6 +22,9 @@ pub enum ProposeError {
     #[error("no leader is known; an election may be running, try again")]
     NoLeader,
     /// Nothing was written.
+    #[error("the leader cannot reach the majority of the voters; the cluster cannot be changed until they are back")]
+    QuorumLost,
+    /// Nothing was written.
     #[error("the cluster's feature level is {current}, the change needs {needed}; finish the upgrade of all nodes")]
     FeatureLevel { needed: u32, current: u32 },
     /// Nothing was written.

@@ -16,6 +16,8 @@ mod nodes;
 mod placements;
 mod report;
 
+pub(crate) use report::cut;
+
 use std::collections::{BTreeMap, BTreeSet};
 
 use bincode::{Decode, Encode};
@@ -48,6 +50,9 @@ pub struct State {
     format: Format,
     /// Highest wall clock that a command carried, in ms since the epoch. Advisory.
     pub clock_ms: u64,
+    /// Index of the last entry that changed nodes, connectors or placements: while it stands, there
+    /// is nothing new to plan or to start.
+    pub layout: u64,
     pub feature_level: u32,
     pub nodes: BTreeMap<NodeId, Node>,
     pub connectors: BTreeMap<Name, Connector>,
@@ -71,6 +76,7 @@ impl Default for State {
         Self {
             format: Format::V1,
             clock_ms: 0,
+            layout: 0,
             feature_level: 1,
             nodes: BTreeMap::new(),
             connectors: BTreeMap::new(),
@@ -98,6 +104,7 @@ pub enum NodeState {
     Draining(DrainMode),
     /// Ended in order; its units wait for it until then (wall clock).
     Left {
+        since_ms: u64,
         hold_until_ms: u64,
     },
     Expired,
@@ -211,7 +218,15 @@ impl State {
     /// Applies the command at `index` (rising from call to call).
     pub fn apply(&mut self, index: u64, command: &Command) -> Reply {
         let Command::V1(command) = command;
-        self.apply_v1(index, command).unwrap_or_else(Reply::Refused)
+        match self.apply_v1(index, command) {
+            Ok(reply) => {
+                if changes_layout(command) {
+                    self.layout = index;
+                }
+                reply
+            }
+            Err(refusal) => Reply::Refused(refusal),
+        }
     }
 
     fn apply_v1(&mut self, index: u64, command: &CommandV1) -> Result<Reply, Refusal> {
@@ -315,6 +330,17 @@ impl State {
     }
 }
 
+fn changes_layout(command: &CommandV1) -> bool {
+    match command {
+        CommandV1::Report { released, .. } => !released.is_empty(),
+        CommandV1::AlterOffsets { .. }
+        | CommandV1::ResetTopics { .. }
+        | CommandV1::SetLogger { .. }
+        | CommandV1::SetFeatureLevel { .. } => false,
+        _ => true,
+    }
+}
+
 fn check_size(what: &str, size: usize, limit: usize) -> Result<(), Refusal> {
     if size > limit {
         return Err(Refusal::TooLarge { what: what.to_owned(), limit: limit as u64 });
@@ -332,3 +358,10 @@ impl bincode::enc::write::Writer for HashSink {
         Ok(())
     }
 }
+
+#[cfg(test)]
+mod streams;
+#[cfg(test)]
+mod tests;
+#[cfg(test)]
+pub(crate) mod world;

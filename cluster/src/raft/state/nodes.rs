@@ -87,10 +87,11 @@ impl State {
         incarnation: u64,
         hold_ms: u64,
     ) -> Result<Reply, Refusal> {
-        let hold_until_ms = self.clock_ms.saturating_add(hold_ms);
+        let since_ms = self.clock_ms;
+        let hold_until_ms = since_ms.saturating_add(hold_ms);
         let known = self.current(node, incarnation)?;
         if matches!(known.state, NodeState::Alive | NodeState::Draining(_)) {
-            known.state = NodeState::Left { hold_until_ms };
+            known.state = NodeState::Left { since_ms, hold_until_ms };
             self.lose(index, node, hold_ms, Loss::Left);
         }
         Ok(Reply::Done)

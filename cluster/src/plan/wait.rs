@@ -1,0 +1,107 @@
+//! How long a free unit stays free, and how long its new owner stays silent.
+//!
+//! Invariants: waiting for a node to come back is bounded by the delay on record, on whatever clock
+//! (a leader whose wall clock is wrong counts what it has seen itself); a wait for an old owner's
+//! last sends is counted from what this leader has seen, so it is never too short.
+
+use std::time::Duration;
+
+use super::PlanInput;
+use super::board::Board;
+use crate::raft::command::{Delivery, DrainMode};
+use crate::raft::state::{Loss, NodeState, Phase, Placement};
+use crate::raft::unit::{NodeId, Unit};
+
+pub(super) enum Wait {
+    /// Place it anywhere.
+    No,
+    /// Its node is back: give it back at once.
+    Home(NodeId),
+    /// A delay runs.
+    Until(Duration),
+    /// Until its node says what it does.
+    Open,
+}
+
+pub(super) fn before_placing(input: &PlanInput<'_>, board: &Board, unit: &Unit, placement: Option<&Placement>) -> Wait {
+    let Some(placement) = placement else { return Wait::No };
+    // A unit of an earlier task set of the same number is another unit.
+    if unit.is_task() && Some(placement.tasks_revision) != board.tasks_revision(&unit.connector) {
+        return Wait::No;
+    }
+    let Some(home) = input.state.nodes.get(&placement.node) else { return Wait::No };
+    let is_back = home.state == NodeState::Alive && home.incarnation != placement.incarnation;
+    if is_back && board.is_candidate(placement.node) {
+        return Wait::Home(placement.node);
+    }
+    if input.hurry {
+        return Wait::No;
+    }
+    let seen = seen_for(input, placement);
+    let delay = match (placement.phase, home.state) {
+        (Phase::Lost { since_ms, until_ms, .. }, _) => delay_left(input.now_ms, since_ms, until_ms, seen),
+        (Phase::Released, NodeState::Left { since_ms, hold_until_ms }) => {
+            delay_left(input.now_ms, since_ms, hold_until_ms, seen)
+        }
+        (Phase::Released, NodeState::Draining(DrainMode::Hold)) if home.incarnation == placement.incarnation => {
+            return Wait::Open;
+        }
+        _ => Duration::ZERO,
+    };
+    let grace = if is_back { input.limits.home_grace.saturating_sub(seen) } else { Duration::ZERO };
+    match delay.max(grace) {
+        Duration::ZERO => Wait::No,
+        left => Wait::Until(left),
+    }
+}
+
+/// How long the new owner of `unit` has to wait before its first send.
+///
+/// In `fenced` mode the broker refuses the old owner of the *same* task as soon as the new one has
+/// opened its producer. That does not help against the old owner of another task of an earlier set,
+/// whose partitions the new one may have got: there the wait is the same as in `plain` mode.
+pub(super) fn before_sending(input: &PlanInput<'_>, unit: &Unit, present: Option<&Placement>) -> Duration {
+    if !unit.is_task() {
+        return Duration::ZERO;
+    }
+    let revision = input.state.connectors.get(&unit.connector).map_or(0, |c| c.tasks_revision);
+    let is_first_of_set = present.is_none_or(|p| p.tasks_revision != revision);
+    let mut wait = Duration::ZERO;
+    for (other, placement) in input.state.task_placements(&unit.connector) {
+        let matters = match placement.phase {
+            Phase::Lost { .. } if placement.tasks_revision != revision => true,
+            Phase::Lost { .. } => other == unit && placement.mode == Delivery::Plain,
+            _ => false,
+        };
+        if matters {
+            wait = wait.max(sends_end_in(input, placement));
+        }
+        // Others of this set have been told to wait for a placement that is no longer on record.
+        if is_first_of_set && placement.is_held() && placement.tasks_revision == revision {
+            wait = wait.max(Duration::from_millis(placement.fence_wait_ms));
+        }
+    }
+    wait
+}
+
+/// When nothing the lost owner has handed to the network can arrive any more.
+pub(super) fn sends_end_in(input: &PlanInput<'_>, placement: &Placement) -> Duration {
+    let Phase::Lost { loss, .. } = placement.phase else { return Duration::ZERO };
+    let limits = input.limits;
+    let whole = match loss {
+        Loss::LeaseEnded => limits.send_timeout,
+        Loss::Gone => limits.lease_ended + limits.send_timeout,
+        Loss::Restarted | Loss::Left => limits.socket_close,
+    };
+    whole.saturating_sub(seen_for(input, placement))
+}
+
+fn seen_for(input: &PlanInput<'_>, placement: &Placement) -> Duration {
+    input.free_for.get(&placement.epoch).copied().unwrap_or_default()
+}
+
+fn delay_left(now_ms: u64, since_ms: u64, until_ms: u64, seen: Duration) -> Duration {
+    let by_wall = Duration::from_millis(until_ms.saturating_sub(now_ms));
+    let by_sight = Duration::from_millis(until_ms.saturating_sub(since_ms)).saturating_sub(seen);
+    by_wall.min(by_sight)
+}

@@ -1,0 +1,159 @@
+#![allow(clippy::unwrap_used, clippy::expect_used, clippy::panic)]
+
+use std::time::Duration;
+
+use serde_json::json;
+use tokio::sync::watch;
+use tokio_util::sync::CancellationToken;
+
+use super::*;
+use crate::commit::CommitLimits;
+use crate::lease::{LeaseTerms, SystemClock};
+use crate::raft::Unit;
+use crate::raft::command::{OffsetChange, PartitionText, TargetState};
+use crate::raft::local::LocalLog;
+use crate::raft::state::world::{World, name};
+
+struct Node {
+    port: NodePort,
+    log: Arc<LocalLog>,
+    epoch: Epoch,
+    revision: u64,
+    stop: CancellationToken,
+}
+
+impl Drop for Node {
+    fn drop(&mut self) {
+        self.stop.cancel();
+    }
+}
+
+fn node() -> Node {
+    let log = LocalLog::new();
+    let mut w = World::default();
+    w.register(1, 1);
+    w.running("c", 1, 1);
+    log.view.install(w.index, w.state.clone());
+    for _ in 0..w.index {
+        log.apply(CommandV1::SetFeatureLevel { level: 1 });
+    }
+    let incarnation = watch::Sender::new(Some(w.incarnation(1)));
+    let guard = Arc::new(LeaseGuard::new(LeaseTerms::default(), Arc::new(SystemClock)));
+    let reports = Arc::new(Coalescer::new(1, incarnation.subscribe(), log.clone(), CommitLimits::default()));
+    let stop = CancellationToken::new();
+    let (running, token) = (reports.clone(), stop.clone());
+    tokio::spawn(async move {
+        let _keep = incarnation;
+        running.run(token).await;
+    });
+    let port = NodePort {
+        group: "g".into(),
+        view: log.view.clone(),
+        proposer: log.clone(),
+        reports,
+        guard,
+        topic_tracking: true,
+    };
+    let epoch = Epoch(w.placement(&Unit::connector("c")).epoch);
+    Node { port, log, epoch, revision: w.state.connectors["c"].revision, stop }
+}
+
+#[tokio::test]
+async fn tasks_are_published_once_and_by_the_owner_only() {
+    let node = node();
+    let connector: Arc<str> = "c".into();
+    let publish = |epoch, revision, tasks| node.port.publish_tasks(&connector, epoch, revision, tasks);
+    publish(node.epoch, node.revision, World::tasks(1, "a")).await.unwrap();
+    assert!(node.log.proposed.borrow().is_empty(), "they are the present ones");
+    publish(node.epoch, node.revision, World::tasks(2, "a")).await.unwrap();
+    assert_eq!(node.log.view.read().connectors["c"].tasks.len(), 2);
+    let stale = publish(Epoch(1), node.revision, World::tasks(3, "a")).await.unwrap_err();
+    assert_eq!(stale.kind, ErrorKind::Fenced);
+    let overtaken = publish(node.epoch, node.revision - 1, World::tasks(3, "a")).await.unwrap_err();
+    assert_eq!(overtaken.kind, ErrorKind::SourceBusy);
+    assert!(overtaken.message.contains("connector c"), "{overtaken}");
+    node.log.fail(Some(ProposeError::NoLeader));
+    let alone = publish(node.epoch, node.revision, World::tasks(3, "a")).await.unwrap_err();
+    assert_eq!(alone.kind, ErrorKind::QuorumLost);
+    let unknown: Arc<str> = "x".into();
+    node.log.fail(None);
+    let gone = node.port.publish_tasks(&unknown, node.epoch, 1, Vec::new()).await.unwrap_err();
+    assert_eq!(gone.kind, ErrorKind::Fenced);
+}
+
+/// RUN-14: an empty or null row counts as no offset; members that are null stay.
+#[tokio::test]
+async fn run_14_empty_offset_entries() {
+    let node = node();
+    let part = |text: &str| SourcePartition::new([("server", text)]);
+    node.log.apply(CommandV1::SetTarget { name: name("c"), target: TargetState::Stopped });
+    let epoch = node.log.view.read().placements[&Unit::task("c", 0)].epoch;
+    node.port.released(&UnitId::Task("c".into(), 0), Epoch(epoch));
+    node.log.until("released", |s| !s.placements.contains_key(&Unit::task("c", 0))).await;
+    let row = |text: &str, offset: &str| {
+        let partition = part(text);
+        let text =
+            PartitionText { canonical: partition.canonical().to_string(), original: partition.original().to_string() };
+        (text, Some(offset.to_owned()))
+    };
+    let rows = vec![
+        row("null", "null"),
+        row("empty", "{}"),
+        row("damaged", "{\"a\":"),
+        row("members", "{\"commit_lsn\":\"1\",\"change_lsn\":null}"),
+    ];
+    let reply = node.log.apply(CommandV1::AlterOffsets {
+        name: name("c"),
+        expect_revision: None,
+        change: OffsetChange::Set(rows),
+    });
+    assert!(matches!(reply, Reply::OffsetsAltered { .. }), "{reply:?}");
+    let offsets = node.port.offsets(&"c".into());
+    for text in ["null", "empty", "damaged", "absent"] {
+        assert_eq!(offsets.offset(&part(text)), None, "{text}");
+    }
+    let expected = json!({ "commit_lsn": "1", "change_lsn": null });
+    assert_eq!(offsets.offset(&part("members")).as_ref(), expected.as_object());
+    // Member order of the one who asks does not matter.
+    let reader = node.port.offsets(&"other".into());
+    assert_eq!(reader.offset(&part("members")), None, "offsets belong to a connector");
+}
+
+#[tokio::test]
+async fn a_topic_is_reported_once_until_it_is_reset() {
+    let node = node();
+    let (connector, topic): (Arc<str>, Arc<str>) = ("c".into(), "t".into());
+    node.port.topic_used(&connector, &topic);
+    node.log.until("kept", |s| s.topics.contains_key("c")).await;
+    let sent = node.log.proposed.borrow().len();
+    node.port.topic_used(&connector, &topic);
+    node.port.commit(OffsetCommit {
+        unit: UnitId::Task("c".into(), 0),
+        epoch: Epoch(node.log.view.read().placements[&Unit::task("c", 0)].epoch),
+        partition: SourcePartition::new([("p", "1")]),
+        offset: json!({"n": 1}).as_object().unwrap().clone(),
+        seq: 1,
+    });
+    node.port.settled(&UnitId::Task("c".into(), 0)).await.unwrap();
+    let all = node.log.proposed.borrow().clone();
+    assert_eq!(all.len(), sent + 1);
+    assert!(matches!(&all[sent], crate::raft::Command::V1(CommandV1::Report { topics, .. }) if topics.is_empty()));
+    node.log.apply(CommandV1::ResetTopics { name: name("c") });
+    node.port.topic_used(&connector, &topic);
+    node.log.until("kept again", |s| s.topics.contains_key("c")).await;
+}
+
+#[tokio::test]
+async fn the_lease_shows_through() {
+    let node = node();
+    assert!(!node.port.lease_held());
+    node.port.lease_lost().await;
+    node.port.guard.begin(1);
+    let seq = node.port.guard.sending(1).unwrap();
+    node.port.guard.granted(seq);
+    assert!(node.port.lease_held());
+    assert!(tokio::time::timeout(Duration::from_millis(20), node.port.lease_lost()).await.is_err());
+    node.port.guard.drop_lease();
+    node.port.lease_lost().await;
+    assert_eq!(&**node.port.group(), "g");
+}
