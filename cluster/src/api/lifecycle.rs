@@ -1,0 +1,66 @@
+//! Pausing, resuming, stopping and restarting. An answer means "recorded", not "reached".
+
+use serde_json::Value;
+
+use super::{Api, ApiError, ApiResult};
+use crate::raft::command::{RestartScope, TargetState};
+use crate::raft::{CommandV1, Reply, Unit};
+
+/// Answer of a restart.
+#[derive(Debug)]
+pub enum Restarted {
+    /// The connector object alone.
+    Quietly,
+    /// The status with everything that restarts shown as RESTARTING.
+    Shown(Value),
+}
+
+impl Api {
+    /// `PUT /connectors/{name}/{pause,resume,stop}`.
+    pub async fn set_target(&self, name: &str, target: TargetState) -> ApiResult<()> {
+        let done = self.propose(CommandV1::SetTarget { name: name.into(), target }).await;
+        match done {
+            Err(e) if e.status == 404 => Err(ApiError::not_found(format!("Unknown connector {name}"))),
+            done => done.map(|_| ()),
+        }
+    }
+
+    /// `POST /connectors/{name}/restart`.
+    pub async fn restart(&self, name: &str, include_tasks: bool, only_failed: bool) -> ApiResult<Restarted> {
+        let scope = RestartScope::Connector { include_tasks, only_failed };
+        let units = self.restart_scope(name, scope).await?;
+        if !include_tasks && !only_failed {
+            return Ok(Restarted::Quietly);
+        }
+        let mut status = self.status(name).await?;
+        for unit in units {
+            let shown = match unit.task {
+                None => status.get_mut("connector"),
+                Some(task) => status
+                    .get_mut("tasks")
+                    .and_then(Value::as_array_mut)
+                    .and_then(|tasks| tasks.iter_mut().find(|t| t["id"] == task)),
+            };
+            if let Some(shown) = shown.and_then(Value::as_object_mut) {
+                shown.insert("state".to_owned(), "RESTARTING".into());
+                shown.remove("trace");
+            }
+        }
+        Ok(Restarted::Shown(status))
+    }
+
+    /// `POST /connectors/{name}/tasks/{task}/restart`.
+    pub async fn restart_task(&self, name: &str, task: u32) -> ApiResult<()> {
+        self.restart_scope(name, RestartScope::Task(task)).await.map(|_| ())
+    }
+
+    async fn restart_scope(&self, name: &str, scope: RestartScope) -> ApiResult<Vec<Unit>> {
+        if !self.view.read().connectors.contains_key(name) {
+            return Err(ApiError::not_found(format!("Unknown connector: {name}")));
+        }
+        match self.propose(CommandV1::Restart { name: name.into(), scope }).await? {
+            Reply::Restarting { units } => Ok(units),
+            _ => Ok(Vec::new()),
+        }
+    }
+}

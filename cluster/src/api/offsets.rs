@@ -1,0 +1,120 @@
+//! Stored positions and active topics of a connector.
+
+use serde_json::{Map, Value, json};
+use thalweg_core::position::{OffsetMap, SourcePartition};
+
+use super::{Api, ApiError, ApiResult};
+use crate::raft::command::{OffsetChange, PartitionText};
+use crate::raft::{CommandV1, Refusal};
+
+impl Api {
+    /// `GET /connectors/{name}/offsets`.
+    pub fn offsets(&self, name: &str) -> ApiResult {
+        let state = self.view.read();
+        if !state.connectors.contains_key(name) {
+            return Err(ApiError::no_connector(name));
+        }
+        let rows = state.offsets.get(name).into_iter().flat_map(|o| o.rows.values());
+        let parse = |text: &str| serde_json::from_str::<Value>(text).unwrap_or_else(|_| json!(text));
+        let offsets: Vec<Value> =
+            rows.map(|row| json!({"partition": parse(&row.partition), "offset": parse(&row.offset)})).collect();
+        Ok(json!({"offsets": offsets}))
+    }
+
+    /// `PATCH /connectors/{name}/offsets`.
+    pub async fn alter_offsets(&self, name: &str, body: &Value) -> ApiResult {
+        let rows = match body.get("offsets").and_then(Value::as_array) {
+            Some(rows) if !rows.is_empty() => rows,
+            _ => {
+                return Err(ApiError::bad_request(
+                    "Partitions / offsets need to be provided for an alter offsets request",
+                ));
+            }
+        };
+        let revision = self.require_stopped(name)?;
+        let mut changes = Vec::with_capacity(rows.len());
+        for row in rows {
+            changes.push(self.offset_change(name, row)?);
+        }
+        let change = OffsetChange::Set(changes);
+        self.propose(CommandV1::AlterOffsets { name: name.into(), expect_revision: Some(revision), change }).await?;
+        Ok(json!({"message": "The offsets for this connector have been altered successfully"}))
+    }
+
+    /// `DELETE /connectors/{name}/offsets`.
+    pub async fn reset_offsets(&self, name: &str) -> ApiResult {
+        self.require_stopped(name)?;
+        let change = OffsetChange::RemoveAll;
+        self.propose(CommandV1::AlterOffsets { name: name.into(), expect_revision: None, change }).await?;
+        Ok(json!({"message": "The offsets for this connector have been reset successfully"}))
+    }
+
+    /// `GET /connectors/{name}/topics`.
+    pub fn topics(&self, name: &str) -> ApiResult {
+        if !self.topic_tracking {
+            return Err(ApiError::new(403, "Topic tracking is disabled."));
+        }
+        let state = self.view.read();
+        let topics: Vec<&str> = state.topics.get(name).into_iter().flatten().map(|t| &**t).collect();
+        let mut answer = Map::new();
+        answer.insert(name.to_owned(), json!({"topics": topics}));
+        Ok(Value::Object(answer))
+    }
+
+    /// `PUT /connectors/{name}/topics/reset`.
+    pub async fn reset_topics(&self, name: &str) -> ApiResult<()> {
+        if !self.topic_tracking {
+            return Err(ApiError::new(403, "Topic tracking is disabled."));
+        }
+        if !self.topic_reset {
+            return Err(ApiError::new(403, "Topic tracking reset is disabled."));
+        }
+        match self.propose(CommandV1::ResetTopics { name: name.into() }).await {
+            // Nothing to forget.
+            Err(e) if e.status == 404 => Ok(()),
+            done => done.map(|_| ()),
+        }
+    }
+
+    /// Early answer for what the state machine would refuse; gives the revision of the offsets.
+    fn require_stopped(&self, name: &str) -> ApiResult<u64> {
+        let state = self.view.read();
+        let connector = state.connectors.get(name).ok_or_else(|| ApiError::no_connector(name))?;
+        let held = state.task_placements(&name.into()).any(|(_, p)| p.is_held());
+        if connector.target != crate::raft::command::TargetState::Stopped || held {
+            return Err(Refusal::NotStopped(name.into()).into());
+        }
+        Ok(state.offsets.get(name).map_or(0, |o| o.revision))
+    }
+
+    fn offset_change(&self, name: &str, row: &Value) -> ApiResult<(PartitionText, Option<String>)> {
+        let Some(partition) = row.get("partition").and_then(Value::as_object) else {
+            return Err(ApiError::bad_request("Each entry of 'offsets' needs a 'partition' that is an object"));
+        };
+        let connector =
+            self.with(name, |c| self.registry.connector_of(&c.config).cloned())?.map_err(|e| ApiError::internal(e.message))?;
+        let shown = Value::Object(partition.clone());
+        connector
+            .codec()
+            .check_partition(partition)
+            .map_err(|e| ApiError::bad_request(format!("The partition {shown} is not valid: {e}")))?;
+        let offset = match row.get("offset") {
+            None | Some(Value::Null) => None,
+            Some(Value::Object(offset)) => {
+                let offset: &OffsetMap = offset;
+                connector
+                    .codec()
+                    .from_offset(offset)
+                    .map_err(|e| ApiError::bad_request(format!("The offset for partition {shown} is not valid: {e}")))?;
+                Some(Value::Object(offset.clone()).to_string())
+            }
+            Some(_) => {
+                return Err(ApiError::bad_request(format!("The offset for partition {shown} is neither an object nor null")));
+            }
+        };
+        let partition = SourcePartition::from_map(partition);
+        let text =
+            PartitionText { canonical: partition.canonical().to_string(), original: partition.original().to_string() };
+        Ok((text, offset))
+    }
+}

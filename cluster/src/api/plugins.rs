@@ -1,0 +1,64 @@
+//! What this build can run, and how a configuration for it looks.
+
+use serde_json::{Value, json};
+use thalweg_config::parse::Reading;
+use thalweg_config::{OptionTable, Properties, config_keys, validate_reply};
+use thalweg_core::convert::Role;
+
+use super::{Api, ApiError, ApiResult};
+
+impl Api {
+    /// `GET /connector-plugins`.
+    pub fn plugins(&self, connectors_only: bool) -> Value {
+        let connectors = self.registry.connectors().iter().map(|c| {
+            let plugin = c.plugin();
+            json!({"class": plugin.class, "type": "source", "version": plugin.version})
+        });
+        let mut all: Vec<Value> = connectors.collect();
+        if !connectors_only {
+            let version = &self.reported_version;
+            let converters = thalweg_config::connector::CONVERTERS.iter();
+            all.extend(converters.map(|class| json!({"class": class, "type": "converter", "version": version})));
+            let headers = thalweg_config::connector::HEADER_CONVERTERS.iter();
+            all.extend(headers.map(|class| json!({"class": class, "type": "header_converter", "version": version})));
+        }
+        Value::Array(all)
+    }
+
+    /// `GET /connector-plugins/{plugin}/config`.
+    pub fn plugin_config(&self, plugin: &str) -> ApiResult {
+        if let Ok(connector) = self.registry.find(plugin) {
+            let version = connector.plugin().version;
+            let tables: [&OptionTable; 2] = [&thalweg_config::connector::FRAMEWORK, connector.options()];
+            return Ok(config_keys(&tables, &[("connector.plugin.version", version)]));
+        }
+        let converter = Role::ALL.iter().find_map(|role| role.class(plugin).ok());
+        match converter {
+            Some(class) => Ok(config_keys(&[class.options], &[])),
+            None => Err(ApiError::not_found(format!("Unknown plugin {plugin}."))),
+        }
+    }
+
+    /// `PUT /connector-plugins/{plugin}/config/validate`.
+    pub async fn validate(&self, plugin: &str, reading: Reading) -> ApiResult {
+        let config: &Properties = &reading.properties;
+        let Some(class) = config.get("connector.class").map(str::to_owned) else {
+            return Err(ApiError::bad_request("Connector config contains no connector type"));
+        };
+        if !class.ends_with(plugin) && !self.same_class(&class, plugin) {
+            return Err(ApiError::bad_request(format!(
+                "Included connector type {class} does not match request type {plugin}"
+            )));
+        }
+        let mut checked = self.check(config).await?;
+        reading.report(&mut checked.validation);
+        Ok(validate_reply(&checked.validation, &class))
+    }
+
+    fn same_class(&self, one: &str, other: &str) -> bool {
+        match (self.registry.find(one), self.registry.find(other)) {
+            (Ok(one), Ok(other)) => one.plugin().class == other.plugin().class,
+            _ => false,
+        }
+    }
+}

@@ -1,0 +1,161 @@
+//! Status of connectors and tasks, and what their owners say beyond it.
+//!
+//! Connect's members are always there and alone as long as there is nothing to add; `progress`
+//! appears while a task takes its snapshot, `note` while it retries, `warnings` while the
+//! configuration holds something doubtful.
+
+use std::collections::BTreeMap;
+
+use serde_json::{Map, Value, json};
+use thalweg_actors::port::UnitId;
+use thalweg_actors::{Activity, UnitView};
+
+use super::{Api, ApiError, ApiResult};
+use crate::raft::state::{State, Status};
+use crate::raft::{Name, NodeId, Unit};
+
+impl Api {
+    /// `GET /connectors/{name}/status`.
+    pub async fn status(&self, name: &str) -> ApiResult {
+        let missing = || ApiError::not_found(format!("No status found for connector {name}"));
+        let (mut status, owners) = {
+            let state = self.view.read();
+            let connector = state.connectors.get(name).ok_or_else(missing)?;
+            let row = state.statuses.get(&Unit::connector(name)).ok_or_else(missing)?;
+            let version = self.registry.connector_of(&connector.config).ok().map(|c| c.plugin().version);
+            let tasks: Vec<Value> = (0..connector.tasks.len() as u32)
+                .filter_map(|id| Some(task_status(id, state.statuses.get(&Unit::task(name, id))?, version)))
+                .collect();
+            let mut status = json!({
+                "name": name,
+                "connector": unit_status(row, version),
+                "tasks": tasks,
+                "type": self.kind(connector),
+            });
+            if let Ok(checked) = self.check_options(&connector.config)
+                && !checked.validation.warnings.is_empty()
+            {
+                status["warnings"] = json!(checked.validation.warnings);
+            }
+            (status, owners(&state, name))
+        };
+        for node in owners {
+            let detail = if node == self.face.standing().node {
+                Some(self.detail(name))
+            } else {
+                self.face.detail_of(node, name).await
+            };
+            if let Some(detail) = detail {
+                add_detail(&mut status, &detail);
+            }
+        }
+        Ok(status)
+    }
+
+    /// `GET /connectors/{name}/tasks/{task}/status`.
+    pub async fn task_status(&self, name: &str, task: u32) -> ApiResult {
+        let status = self.status(name).await;
+        let found = status.ok().and_then(|mut status| {
+            let tasks = status.get_mut("tasks")?.as_array_mut()?;
+            let at = tasks.iter().position(|t| t["id"] == task)?;
+            Some(tasks.swap_remove(at))
+        });
+        found.ok_or_else(|| ApiError::not_found(format!("No status found for task {name}-{task}")))
+    }
+
+    /// What this node adds to the status of a connector: by task id, and `connector`.
+    pub fn detail(&self, name: &str) -> Value {
+        let mut all = Map::new();
+        for unit in self.face.units().units.iter().filter(|u| u.unit.connector().as_ref() == name) {
+            let detail = unit_detail(unit);
+            if !detail.is_empty() {
+                let id = match &unit.unit {
+                    UnitId::Connector(_) => "connector".to_owned(),
+                    UnitId::Task(_, task) => task.to_string(),
+                };
+                all.insert(id, Value::Object(detail));
+            }
+        }
+        Value::Object(all)
+    }
+}
+
+fn unit_status(row: &Status, version: Option<&str>) -> Value {
+    let mut status = json!({"state": row.state.name(), "worker_id": row.worker_id, "version": version});
+    if let Some(trace) = row.trace.as_deref().filter(|t| !t.is_empty()) {
+        status["trace"] = json!(trace);
+    }
+    status
+}
+
+fn task_status(id: u32, row: &Status, version: Option<&str>) -> Value {
+    let mut status = json!({"id": id});
+    if let (Some(status), Value::Object(rest)) = (status.as_object_mut(), unit_status(row, version)) {
+        status.extend(rest);
+    }
+    status
+}
+
+/// Nodes that run something of the connector.
+fn owners(state: &State, name: &str) -> Vec<NodeId> {
+    let name = name.into();
+    let placements = state.placements.get(&Unit::connector(Name::clone(&name))).into_iter();
+    let tasks = state.task_placements(&name).map(|(_, placement)| placement);
+    let mut nodes: Vec<NodeId> = placements.chain(tasks).filter(|p| p.is_held()).map(|p| p.node).collect();
+    nodes.sort_unstable();
+    nodes.dedup();
+    nodes
+}
+
+fn add_detail(status: &mut Value, detail: &Value) {
+    let Some(detail) = detail.as_object() else {
+        return;
+    };
+    for (id, extra) in detail {
+        let target = if id == "connector" {
+            status.get_mut("connector")
+        } else {
+            status
+                .get_mut("tasks")
+                .and_then(Value::as_array_mut)
+                .and_then(|tasks| tasks.iter_mut().find(|t| t["id"].to_string() == *id))
+        };
+        if let (Some(Value::Object(target)), Value::Object(extra)) = (target, extra) {
+            target.extend(extra.clone());
+        }
+    }
+}
+
+fn unit_detail(unit: &UnitView) -> Map<String, Value> {
+    let mut detail = Map::new();
+    if let Some(note) = &unit.note {
+        detail.insert("note".to_owned(), json!(note));
+    }
+    let mut progress = BTreeMap::new();
+    let mut retrying = Vec::new();
+    for partition in &unit.partitions {
+        if let Some(snapshot) = partition.snapshot.as_ref().filter(|s| s.running) {
+            progress.insert(
+                partition.partition.original().to_string(),
+                json!({
+                    "done": snapshot.rows_done,
+                    "expected": snapshot.rows_expected,
+                    "rows_per_second": snapshot.rate.round(),
+                    "seconds_left": snapshot.left.map(|l| l.as_secs()),
+                    "collections_left": snapshot.tables_remaining,
+                    "collections": partition.tables.iter().map(ToString::to_string).collect::<Vec<_>>(),
+                }),
+            );
+        }
+        if let Activity::Retrying { .. } = partition.activity {
+            retrying.push(partition.activity.to_string());
+        }
+    }
+    if !progress.is_empty() {
+        detail.insert("progress".to_owned(), json!(progress));
+    }
+    if !retrying.is_empty() {
+        detail.insert("retrying".to_owned(), json!(retrying));
+    }
+    detail
+}

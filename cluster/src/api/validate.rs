@@ -1,0 +1,93 @@
+//! Checking a connector's configuration: the framework's options, the connector's, its converters',
+//! its transforms', and then the live source.
+
+use std::time::Duration;
+
+use thalweg_actors::Registry;
+use thalweg_config::{Properties, Validation};
+use thalweg_core::convert::Role;
+use thalweg_core::source::CheckReport;
+use thalweg_core::transform::Chain;
+
+use super::{Api, ApiError, ApiResult};
+
+/// Longest check of one configuration, inside the request's own limit.
+const DEADLINE: Duration = Duration::from_secs(80);
+
+/// A configuration and everything that was found about it.
+pub struct Checked {
+    pub validation: Validation,
+    /// Empty if the source was not asked because the configuration alone is wrong.
+    pub report: CheckReport,
+    /// References that stay as they stand.
+    pub unresolved: Vec<String>,
+}
+
+/// Checks `raw` without talking to the source; `worker` gives the defaults of converters.
+pub fn check_options(registry: &Registry, worker: &Properties, raw: &Properties) -> ApiResult<Checked> {
+    let connector = registry.connector_of(raw).map_err(|e| ApiError::bad_request(e.message))?;
+    let resolution = registry.providers().resolve(raw);
+    let config = &resolution.properties;
+    let mut validation = thalweg_config::connector::validate(config);
+    validation.default_to("connector.plugin.version", connector.plugin().version);
+    for role in Role::ALL {
+        if let Ok((class, _)) = role.choose(&Properties::new(), worker) {
+            validation.default_to(role.property(), class.class);
+        }
+    }
+    validation = validation.merge(connector.validate(config));
+    for role in Role::ALL {
+        match role.validate(config, worker) {
+            Ok(options) => validation = validation.merge(options),
+            // Where the framework's own option has not said so already.
+            Err(error) if validation.option(role.property()).is_some_and(|o| o.errors.is_empty()) => {
+                validation.error(role.property(), error.message);
+            }
+            Err(_) => {}
+        }
+    }
+    if let Err(error) = Chain::check(config) {
+        validation.error("transforms", error);
+    }
+    validation.conclude(thalweg_config::connector::is_strict(config));
+    resolution.references.hide_validation(&mut validation);
+    Ok(Checked { validation, report: CheckReport::default(), unresolved: resolution.warnings })
+}
+
+/// Checks `raw`, with the source if nothing forbids to connect.
+pub async fn check(registry: &Registry, worker: &Properties, raw: &Properties, deadline: Duration) -> ApiResult<Checked> {
+    let mut checked = check_options(registry, worker, raw)?;
+    let connector = registry.connector_of(raw).map_err(|e| ApiError::bad_request(e.message))?;
+    let resolution = registry.providers().resolve(raw);
+    checked.report = connector.check(&resolution.properties, &mut checked.validation, deadline).await;
+    resolution.references.hide_validation(&mut checked.validation);
+    Ok(checked)
+}
+
+impl Api {
+    pub(super) fn check_options(&self, raw: &Properties) -> ApiResult<Checked> {
+        check_options(&self.registry, &self.worker, raw)
+    }
+
+    pub(super) async fn check(&self, raw: &Properties) -> ApiResult<Checked> {
+        check(&self.registry, &self.worker, raw, DEADLINE).await
+    }
+
+    /// Checks `raw` for a write: every error in one message.
+    pub(super) async fn require_valid(&self, raw: &Properties) -> ApiResult<()> {
+        let checked = self.check(raw).await?;
+        for warning in checked.validation.warnings.iter().chain(&checked.unresolved) {
+            tracing::warn!(connector = raw.get("name"), warning, "configuration accepted with a warning");
+        }
+        let messages = checked.validation.messages();
+        if messages.is_empty() {
+            return Ok(());
+        }
+        Err(ApiError::bad_request(format!(
+            "Connector configuration is invalid and contains the following {} error(s):\n{}\nYou can also find the above \
+             list of errors at the endpoint `/connector-plugins/{{connectorType}}/config/validate`",
+            messages.len(),
+            messages.join("\n")
+        )))
+    }
+}

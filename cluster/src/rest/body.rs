@@ -1,0 +1,54 @@
+//! Reading of request bodies and query parameters.
+
+use axum::body::Body;
+use axum::extract::{FromRequest, Request};
+use serde_json::Value;
+
+use crate::api::ApiError;
+
+/// Largest request body.
+const LIMIT: usize = 4 << 20;
+
+/// A body as text, within the limit.
+pub(super) struct Text(pub String);
+
+impl<S: Send + Sync> FromRequest<S> for Text {
+    type Rejection = ApiError;
+
+    async fn from_request(request: Request<Body>, _: &S) -> Result<Self, ApiError> {
+        let bytes = axum::body::to_bytes(request.into_body(), LIMIT).await.map_err(|error| {
+            let mut cause = std::error::Error::source(&error);
+            while let Some(inner) = cause {
+                if inner.to_string().contains("length limit") {
+                    return too_large();
+                }
+                cause = inner.source();
+            }
+            ApiError::bad_request(format!("The request's body could not be read: {error}"))
+        })?;
+        String::from_utf8(bytes.to_vec()).map(Self).map_err(|_| ApiError::bad_request("The request's body is not UTF-8"))
+    }
+}
+
+impl Text {
+    pub(super) fn json(&self) -> Result<Value, ApiError> {
+        serde_json::from_str(&self.0).map_err(|e| ApiError::bad_request(format!("The request's body is not JSON: {e}")))
+    }
+}
+
+fn too_large() -> ApiError {
+    ApiError::new(413, format!("The request's body is larger than {LIMIT} bytes, the limit of this interface"))
+}
+
+/// Query parameters, names may repeat.
+pub(super) type Query = axum::extract::Query<Vec<(String, String)>>;
+
+/// Value of the first parameter called `name`.
+pub(super) fn parameter<'a>(query: &'a Query, name: &str) -> Option<&'a str> {
+    query.iter().find(|(n, _)| n == name).map(|(_, v)| v.as_str())
+}
+
+/// A flag as Java reads it: everything but `true` is false.
+pub(super) fn flag(query: &Query, name: &str, default: bool) -> bool {
+    parameter(query, name).map_or(default, |v| v.eq_ignore_ascii_case("true"))
+}
