@@ -26,3 +26,8 @@ mod errors;
 pub mod pipeline;
 pub mod position;
 pub mod token;
+mod change;
+pub mod event;
+pub mod key;
+pub mod schema;
+pub mod split;

@@ -1,0 +1,388 @@
+//! Change events and documents of a snapshot to records.
+//!
+//! Works on the raw bytes of a reply: documents become texts that are written only into the message
+//! ([`crate::extended_json`]), and share the reply's buffer until then. Per event nothing is locked,
+//! and what is allocated is the record itself.
+//!
+//! What cannot be made into a record (a key that is missing, damaged bytes) follows
+//! `event.processing.failure.handling.mode`; it moves the position like any other event. Fragments
+//! must be joined before ([`crate::split`]). It does not look at `skipped.operations`, which the
+//! server honours.
+
+use std::sync::Arc;
+
+use bytes::Bytes;
+use thalweg_core::envelope::{SnapshotMarker, SourceCommon, SourceTime, context_headers};
+use thalweg_core::position::Position;
+use thalweg_core::record::{Datum, Headers, Record, Text, Value};
+use thalweg_core::{Error, ErrorKind, Phase};
+use tracing::{debug, warn};
+
+use crate::change::{Change, Operation};
+use crate::extended_json::{self, Writer};
+use crate::filter::NamespaceFilter;
+use crate::key::{NoKey, id_of, key_text};
+use crate::namespace::Namespace;
+use crate::options::{FailureMode, MongoConfig};
+use crate::position::{MongoPosition, Positions, lsid_text};
+use crate::raw::{Element, Malformed, kind};
+use crate::schema::{Collection, Collections, envelope, source};
+
+/// Short name in `source` and headers.
+const CONNECTOR: &str = "mongodb";
+
+/// What became of a change event, besides its records.
+#[derive(Debug)]
+pub struct Seen {
+    /// Behind the event.
+    pub position: Position,
+    /// Time of the change in ms since the epoch.
+    pub source_ms: i64,
+    pub fate: Fate,
+}
+
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Fate {
+    /// Records were made.
+    Recorded,
+    /// A list does not let it pass, or its type means nothing here.
+    Filtered,
+    /// No record could be made, and the configuration says to go on.
+    Failed,
+}
+
+/// A snapshot that is being read.
+#[derive(Debug)]
+struct Reading {
+    /// Position of every record but the last.
+    unfinished: Position,
+    finished: Position,
+    /// Time and increment of the position, where known.
+    sec: i32,
+    ord: i32,
+}
+
+/// Makes the records of one partition.
+pub struct Decoder {
+    collections: Collections,
+    documents: Writer,
+    updates: Writer,
+    tombstones: bool,
+    on_failure: FailureMode,
+    version: Text,
+    prefix: Text,
+    /// Name of the shard, if each has its own stream.
+    replica_set: Option<Text>,
+    headers: Headers,
+    positions: Positions,
+    /// Behind the event before.
+    last: Position,
+    reading: Option<Reading>,
+    scratch: Vec<u8>,
+}
+
+/// Why an event has no record.
+#[derive(Debug, thiserror::Error)]
+enum Unusable {
+    #[error(transparent)]
+    NoKey(#[from] NoKey),
+    #[error(transparent)]
+    Malformed(#[from] Malformed),
+}
+
+impl Decoder {
+    /// `replica_set`: the shard's name, in connection mode `replica_set` on a sharded cluster only.
+    pub fn new(
+        config: &MongoConfig,
+        filter: Arc<NamespaceFilter>,
+        task: u32,
+        run_id: &str,
+        replica_set: Option<Arc<str>>,
+    ) -> Self {
+        let headers = if config.events.extended_headers {
+            context_headers(&config.topic_prefix, task, CONNECTOR, run_id)
+        } else {
+            Headers::default()
+        };
+        Self {
+            collections: Collections::new(config, filter, replica_set.is_some()),
+            documents: config.events.json.documents(),
+            updates: config.events.json.updates(),
+            tombstones: config.events.tombstones,
+            on_failure: config.events.on_failure,
+            version: config.events.reported_version.clone().into(),
+            prefix: config.topic_prefix.clone().into(),
+            replica_set: replica_set.map(Text::Shared),
+            headers,
+            positions: Positions::default(),
+            last: Position::default(),
+            reading: None,
+            scratch: Vec::new(),
+        }
+    }
+
+    /// The stream goes on behind `position`: what the first record of a change with several records
+    /// carries.
+    pub fn stream_from(&mut self, position: Position) {
+        self.last = position;
+        self.reading = None;
+    }
+
+    /// Documents of a snapshot follow, all read at or after `position`.
+    pub fn snapshot_from(&mut self, position: &MongoPosition) {
+        self.reading = Some(Reading {
+            unfinished: position.clone().unfinished().encode(),
+            finished: position.encode(),
+            sec: position.sec,
+            ord: position.ord,
+        });
+        self.last = position.encode();
+    }
+
+    /// Appends the records of a change event to `out`. `now_ms` is the processing time.
+    ///
+    /// Errors: an event that cannot be used, if the configuration says to stop; a list that cannot
+    /// be evaluated.
+    pub fn change(&mut self, event: &Bytes, now_ms: i64, out: &mut Vec<Record>) -> Result<Seen, Error> {
+        let change = match Change::parse(event) {
+            Ok(change) => change,
+            Err(error) => {
+                // Without a token the position stays; the reply's own token moves it.
+                let position = self.last.clone();
+                self.failed(&position, Phase::Stream, &error.into())?;
+                return Ok(Seen { position, source_ms: now_ms, fate: Fate::Failed });
+            }
+        };
+        let position = self.positions.of_event(change.cluster_time, change.token, change.lsid, change.txn_number);
+        let source_ms = change.wall_time.unwrap_or(i64::from(change.cluster_time.0) * 1000);
+        let before = std::mem::replace(&mut self.last, position.clone());
+        let fate = match change.operation {
+            Operation::Unknown(name) => {
+                let operation = String::from_utf8_lossy(name);
+                warn!(%operation, "a change event of a type that has no records is skipped");
+                Fate::Filtered
+            }
+            operation => {
+                let collection = self.collections.of(change.db, change.collection)?;
+                if collection.captured {
+                    let made = self.records(event, &change, operation, &collection, source_ms, now_ms);
+                    match made {
+                        Ok(record) => {
+                            self.push(record, operation, before, position.clone(), out);
+                            Fate::Recorded
+                        }
+                        Err(error) => {
+                            self.failed(&position, Phase::Stream, &error)?;
+                            Fate::Failed
+                        }
+                    }
+                } else {
+                    Fate::Filtered
+                }
+            }
+        };
+        Ok(Seen { position, source_ms, fate })
+    }
+
+    /// The record, and behind a delete its tombstone. A change counts as delivered with its last
+    /// record, so the one before carries the position before it.
+    fn push(
+        &self,
+        mut record: Record,
+        operation: Operation<'_>,
+        before: Position,
+        position: Position,
+        out: &mut Vec<Record>,
+    ) {
+        if operation == Operation::Delete && self.tombstones {
+            let tombstone = Record {
+                topic: record.topic.clone(),
+                partition: None,
+                key: record.key.clone(),
+                value: Datum::none(),
+                headers: self.headers.clone(),
+                timestamp: None,
+                position,
+            };
+            record.position = before;
+            out.push(record);
+            out.push(tombstone);
+        } else {
+            record.position = position;
+            out.push(record);
+        }
+    }
+
+    fn records(
+        &mut self,
+        event: &Bytes,
+        change: &Change<'_>,
+        operation: Operation<'_>,
+        collection: &Collection,
+        source_ms: i64,
+        now_ms: i64,
+    ) -> Result<Record, Unusable> {
+        let id = id_of(change.document_key.ok_or(NoKey::Missing)?)?;
+        let key = key_text(&id, &mut self.scratch)?;
+        let before = self.document(event, change.before)?;
+        let (after, update) = match operation {
+            Operation::Delete => (Value::Null, Value::Null),
+            Operation::Update => (self.document(event, change.after)?, self.update(event, change)?),
+            _ => (self.document(event, change.after)?, Value::Null),
+        };
+        let source = self.source(
+            collection,
+            SnapshotMarker::False,
+            SourceTime::from_millis(source_ms),
+            [
+                Value::Int32(change.cluster_time.1 as i32),
+                Value::or_null(change.lsid, |lsid| Value::text(lsid_text(lsid))),
+                Value::or_null(change.txn_number, Value::Int64),
+                Value::or_null(change.wall_time, Value::Int64),
+            ],
+        );
+        Ok(self.record(collection, key, [before, after, update, source], operation.code(), now_ms))
+    }
+
+    /// A document of a snapshot as a record; `None` if none can be made of it and the configuration
+    /// says to go on.
+    ///
+    /// Errors: as [`Decoder::change`].
+    pub fn read(&mut self, namespace: &Namespace, document: &Bytes, now: SourceTime) -> Result<Option<Record>, Error> {
+        let collection = self.collections.of(namespace.db.as_bytes(), namespace.coll.as_bytes())?;
+        match self.read_record(&collection, document, now) {
+            Ok(record) => Ok(Some(record)),
+            Err(error) => {
+                let position = self.last.clone();
+                self.failed(&position, Phase::Snapshot, &error)?;
+                Ok(None)
+            }
+        }
+    }
+
+    fn read_record(&mut self, collection: &Collection, document: &Bytes, now: SourceTime) -> Result<Record, Unusable> {
+        let key = key_text(&id_of(document)?, &mut self.scratch)?;
+        let after =
+            Value::String(Text::Lazy(Arc::new(extended_json::Document::new(document.clone(), self.documents)?)));
+        let (sec, ord, position) = match &self.reading {
+            Some(reading) => (reading.sec, reading.ord, reading.unfinished.clone()),
+            None => (-1, -1, self.last.clone()),
+        };
+        let time = if sec > 0 { SourceTime::from_millis(i64::from(sec) * 1000) } else { now };
+        let own = [Value::Int32(ord), Value::Null, Value::Null, Value::Null];
+        let source = self.source(collection, SnapshotMarker::True, time, own);
+        let mut record = self.record(collection, key, [Value::Null, after, Value::Null, source], "r", now.ms);
+        record.position = position;
+        Ok(record)
+    }
+
+    /// Turns a record of the snapshot into its last one: marked as such, with the position of a
+    /// completed snapshot.
+    pub fn complete(&self, record: &mut Record) {
+        if let Value::Struct(fields) = &mut record.value.value
+            && let Some(Value::Struct(source)) = fields.get_mut(envelope::SOURCE)
+            && let Some(marker) = source.get_mut(source::SNAPSHOT)
+        {
+            *marker = SnapshotMarker::Last.value();
+        }
+        if let Some(reading) = &self.reading {
+            record.position = reading.finished.clone();
+        }
+    }
+
+    fn document(&self, event: &Bytes, element: Option<Element<'_>>) -> Result<Value, Malformed> {
+        text(event, element, self.documents)
+    }
+
+    fn update(&self, event: &Bytes, change: &Change<'_>) -> Result<Value, Malformed> {
+        let Some(update) = change.update()? else { return Ok(Value::Null) };
+        let updated = text(event, update.updated, self.updates)?;
+        let removed = update.removed.into_iter().map(Value::text).collect();
+        let truncated = update
+            .truncated
+            .into_iter()
+            .map(|(field, size)| Value::Struct(vec![Value::text(field), Value::Int32(size)]));
+        let or_null = |values: Vec<Value>| if values.is_empty() { Value::Null } else { Value::Array(values) };
+        Ok(Value::Struct(vec![or_null(removed), updated, or_null(truncated.collect())]))
+    }
+
+    /// `own`: increment, session, transaction number, wall time.
+    fn source(&self, collection: &Collection, snapshot: SnapshotMarker, time: SourceTime, own: [Value; 4]) -> Value {
+        let common = SourceCommon {
+            version: self.version.clone(),
+            connector: CONNECTOR,
+            name: self.prefix.clone(),
+            time,
+            snapshot,
+            db: collection.namespace.db.clone().into(),
+            sequence: None,
+        };
+        let mut values = common.values(own.len() + 2);
+        if let Some(name) = &self.replica_set {
+            values.push(Value::String(name.clone()));
+        }
+        values.push(Value::String(collection.namespace.coll.clone().into()));
+        values.extend(own);
+        Value::Struct(values)
+    }
+
+    /// `parts`: before, after, update description, source.
+    fn record(
+        &self,
+        collection: &Collection,
+        key: Text,
+        parts: [Value; 4],
+        operation: &'static str,
+        now_ms: i64,
+    ) -> Record {
+        let mut fields = Vec::with_capacity(7);
+        fields.extend(parts);
+        fields.extend([Value::text(operation), Value::Int64(now_ms), Value::Null]);
+        Record {
+            topic: collection.topic.clone(),
+            partition: None,
+            key: Datum::new(collection.key.clone(), Value::Struct(vec![Value::String(key)])),
+            value: Datum::new(collection.value.clone(), Value::Struct(fields)),
+            headers: self.headers.clone(),
+            timestamp: None,
+            position: Position::default(),
+        }
+    }
+
+    /// What the configuration says about an event without a record.
+    fn failed(&self, position: &Position, phase: Phase, error: &Unusable) -> Result<(), Error> {
+        let offset = MongoPosition::decode(position).map(|p| p.to_offset()).unwrap_or_default();
+        let offset = serde_json::Value::Object(offset);
+        match self.on_failure {
+            FailureMode::Fail => Err(Error::new(
+                ErrorKind::ValueInvalid,
+                phase,
+                format!("Error while processing event at offset {offset}"),
+            )
+            .because(error)),
+            FailureMode::Warn => {
+                warn!(%offset, %error, "an event that cannot be processed is left out");
+                Ok(())
+            }
+            FailureMode::Skip => {
+                debug!(%offset, %error, "an event that cannot be processed is left out");
+                Ok(())
+            }
+        }
+    }
+}
+
+/// A document of the event as text; null stays null.
+fn text(event: &Bytes, element: Option<Element<'_>>, writer: Writer) -> Result<Value, Malformed> {
+    match element {
+        Some(Element { kind: kind::DOCUMENT, value, .. }) => {
+            let document = extended_json::Document::new(event.slice_ref(value), writer)?;
+            Ok(Value::String(Text::Lazy(Arc::new(document))))
+        }
+        _ => Ok(Value::Null),
+    }
+}
+
+#[cfg(test)]
+#[path = "event_tests.rs"]
+mod tests;

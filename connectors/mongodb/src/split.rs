@@ -1,0 +1,213 @@
+//! Joins the fragments of large change events (`$changeStreamSplitLargeEvent`).
+//!
+//! Invariant: fragments of one event arrive one behind the other as 1, 2, …, n. While an event is
+//! incomplete ([`Fragments::is_open`]) the position must not move: resuming between fragments would
+//! lose the head of the event.
+
+use bytes::Bytes;
+use thalweg_core::{Error, ErrorKind, Phase};
+
+use crate::raw::{self, Element, Elements, Malformed, kind};
+
+/// The fragments of the event that is being received.
+#[derive(Debug, Default)]
+pub struct Fragments {
+    waiting: Vec<Bytes>,
+    of: i32,
+}
+
+impl Fragments {
+    /// Takes the next document of the stream; returns an event when it is complete. An event that is
+    /// not split is returned as it is.
+    ///
+    /// Errors: a fragment is missing, or the document is damaged.
+    pub fn take(&mut self, document: Bytes) -> Result<Option<Bytes>, Error> {
+        let Some((fragment, of)) = place(&document).map_err(damaged)? else {
+            if self.is_open() {
+                return Err(self.missing("an event that is not split"));
+            }
+            return Ok(Some(document));
+        };
+        let expected = self.waiting.len() as i32 + 1;
+        if fragment != expected || (self.is_open() && of != self.of) {
+            return Err(self.missing(&format!("fragment {fragment} of {of}")));
+        }
+        self.of = of;
+        self.waiting.push(document);
+        if fragment < of {
+            return Ok(None);
+        }
+        let event = join(&self.waiting).map_err(damaged);
+        self.clear();
+        event.map(|event| Some(event.into()))
+    }
+
+    /// Whether an event has begun and is not complete.
+    pub fn is_open(&self) -> bool {
+        !self.waiting.is_empty()
+    }
+
+    /// Forgets the incomplete event: the stream is opened again before it.
+    pub fn clear(&mut self) {
+        self.waiting.clear();
+        self.of = 0;
+    }
+
+    fn missing(&self, found: &str) -> Error {
+        let message = format!(
+            "Missing event fragment: {found} arrived behind {} of {} fragments of an event",
+            self.waiting.len(),
+            self.of
+        );
+        Error::new(ErrorKind::Codec, Phase::Stream, message)
+            .advise("Restart the task: it reads the event again from its first fragment.")
+    }
+}
+
+fn damaged(error: Malformed) -> Error {
+    Error::new(ErrorKind::Codec, Phase::Stream, "a fragment of a change event cannot be read").because(&error)
+}
+
+/// Number of the fragment and of all fragments, if the event is split.
+fn place(document: &[u8]) -> Result<Option<(i32, i32)>, Malformed> {
+    for element in Elements::of(document)? {
+        let element = element?;
+        if element.name != b"splitEvent" || element.kind != kind::DOCUMENT {
+            continue;
+        }
+        let (mut fragment, mut of) = (0, 0);
+        for part in Elements::of(element.value)? {
+            let part = part?;
+            let number = match part.kind {
+                kind::INT32 => raw::int32(part.value),
+                kind::INT64 => raw::int64(part.value).and_then(|n| i32::try_from(n).ok()),
+                _ => None,
+            };
+            match part.name {
+                b"fragment" => fragment = number.unwrap_or(0),
+                b"of" => of = number.unwrap_or(0),
+                _ => {}
+            }
+        }
+        return if (1..=of).contains(&fragment) { Ok(Some((fragment, of))) } else { Err(Malformed("odd splitEvent")) };
+    }
+    Ok(None)
+}
+
+/// One event: of each field the first value that is not null, the token of the last fragment.
+fn join(fragments: &[Bytes]) -> Result<Vec<u8>, Malformed> {
+    let mut fields: Vec<Element<'_>> = Vec::new();
+    for fragment in fragments {
+        for element in Elements::of(fragment)? {
+            let element = element?;
+            match fields.iter_mut().find(|f| f.name == element.name) {
+                _ if element.name == b"splitEvent" => {}
+                None => fields.push(element),
+                Some(earlier) if element.name == b"_id" || earlier.kind == kind::NULL => *earlier = element,
+                Some(_) => {}
+            }
+        }
+    }
+    let size = 5 + fields.iter().map(|f| f.name.len() + f.value.len() + 2).sum::<usize>();
+    let length = i32::try_from(size).map_err(|_| Malformed("the joined event is larger than 2 GB"))?;
+    let mut event = Vec::with_capacity(size);
+    event.extend_from_slice(&length.to_le_bytes());
+    for field in fields {
+        event.push(field.kind);
+        event.extend_from_slice(field.name);
+        event.push(0);
+        event.extend_from_slice(field.value);
+    }
+    event.push(0);
+    Ok(event)
+}
+
+#[cfg(test)]
+mod tests {
+    #![allow(clippy::unwrap_used)]
+    use bson::{Document, RawDocumentBuf, doc};
+
+    use super::*;
+
+    fn bytes(document: Document) -> Bytes {
+        RawDocumentBuf::try_from(&document).unwrap().into_bytes().into()
+    }
+
+    fn read(event: &Bytes) -> Document {
+        Document::from_reader(event.as_ref()).unwrap()
+    }
+
+    fn fragment(k: i32, of: i32, mut fields: Document) -> Bytes {
+        let mut document = doc! {"_id": {"_data": format!("t{k}")}};
+        document.extend(std::mem::take(&mut fields));
+        document.insert("splitEvent", doc! {"fragment": k, "of": of});
+        bytes(document)
+    }
+
+    #[test]
+    fn whole_events_pass_unchanged() {
+        let mut fragments = Fragments::default();
+        let event = bytes(doc! {"_id": {"_data": "x"}, "operationType": "insert", "fullDocument": {"splitEvent": 1}});
+        assert_eq!(fragments.take(event.clone()).unwrap(), Some(event));
+        let one = fragments.take(fragment(1, 1, doc! {"a": 1})).unwrap().unwrap();
+        assert_eq!(read(&one), doc! {"_id": {"_data": "t1"}, "a": 1});
+        assert!(!fragments.is_open());
+    }
+
+    #[test]
+    fn fields_are_gathered_and_the_token_is_the_last() {
+        for of in [2, 5] {
+            let mut fragments = Fragments::default();
+            let head = doc! {"operationType": "update", "ns": {"db": "a", "coll": "b"}, "fullDocument": null};
+            assert_eq!(fragments.take(fragment(1, of, head)).unwrap(), None);
+            for k in 2..of {
+                assert!(fragments.is_open());
+                assert_eq!(fragments.take(fragment(k, of, doc! {"fullDocument": {"k": k}})).unwrap(), None);
+            }
+            let event = fragments.take(fragment(of, of, doc! {"fullDocument": {"k": of}, "wallTime": 1})).unwrap();
+            let expected = doc! {
+                "_id": {"_data": format!("t{of}")}, "operationType": "update", "ns": {"db": "a", "coll": "b"},
+                "fullDocument": {"k": 2}, "wallTime": 1,
+            };
+            assert_eq!(read(&event.unwrap()), expected);
+            assert!(!fragments.is_open());
+        }
+    }
+
+    #[test]
+    fn a_gap_is_an_error() {
+        let start = || {
+            let mut fragments = Fragments::default();
+            fragments.take(fragment(1, 3, doc! {})).unwrap();
+            fragments
+        };
+        for next in [fragment(3, 3, doc! {}), fragment(1, 3, doc! {}), fragment(2, 4, doc! {}), bytes(doc! {"a": 1})] {
+            let error = start().take(next).unwrap_err();
+            assert!(error.message.starts_with("Missing event fragment"), "{error}");
+        }
+        let error = Fragments::default().take(fragment(2, 3, doc! {})).unwrap_err();
+        assert!(error.message.contains("fragment 2 of 3 arrived behind 0 of 0"), "{error}");
+    }
+
+    #[test]
+    fn after_a_restart_the_event_begins_again() {
+        let mut fragments = Fragments::default();
+        fragments.take(fragment(1, 2, doc! {"a": 1})).unwrap();
+        fragments.clear();
+        fragments.take(fragment(1, 2, doc! {"a": 2})).unwrap();
+        let event = fragments.take(fragment(2, 2, doc! {})).unwrap().unwrap();
+        assert_eq!(read(&event), doc! {"_id": {"_data": "t2"}, "a": 2});
+    }
+
+    #[test]
+    fn damaged_fragments_are_errors() {
+        for bad in [
+            doc! {"splitEvent": {"fragment": 0, "of": 2}},
+            doc! {"splitEvent": {"fragment": 3, "of": 2}},
+            doc! {"splitEvent": {}},
+        ] {
+            assert!(Fragments::default().take(bytes(bad)).is_err());
+        }
+        assert!(Fragments::default().take(Bytes::from_static(b"\x05\0\0\0")).is_err());
+    }
+}
