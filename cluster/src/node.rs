@@ -88,7 +88,7 @@ pub async fn run(parts: Parts, stop: CancellationToken) -> Result<(), NodeError>
 
     let clock: Arc<dyn crate::lease::Clock> = Arc::new(SystemClock);
     let view = consensus.view().clone();
-    let guard = Arc::new(LeaseGuard::new(terms.clone(), clock.clone()));
+    let guard = Arc::new(LeaseGuard::new(terms, clock.clone()));
     let about = NodeAbout {
         worker_id: config.worker_id(),
         rest_url: config.rest.advertised.to_string(),

@@ -112,13 +112,12 @@ fn add_detail(status: &mut Value, detail: &Value) {
         return;
     };
     for (id, extra) in detail {
-        let target = if id == "connector" {
-            status.get_mut("connector")
-        } else {
-            status
+        let target = match id.parse::<u32>() {
+            Err(_) => status.get_mut("connector"),
+            Ok(id) => status
                 .get_mut("tasks")
                 .and_then(Value::as_array_mut)
-                .and_then(|tasks| tasks.iter_mut().find(|t| t["id"].to_string() == *id))
+                .and_then(|tasks| tasks.iter_mut().find(|t| t["id"] == id)),
         };
         if let (Some(Value::Object(target)), Value::Object(extra)) = (target, extra) {
             target.extend(extra.clone());
