@@ -12,6 +12,7 @@ use thalweg_core::Error;
 use thalweg_core::delivery::ProducerFactory;
 use thalweg_core::source::{Connector, Plugin};
 
+#[derive(Clone)]
 pub struct Registry {
     connectors: Vec<Arc<dyn Connector>>,
     producers: Arc<dyn ProducerFactory>,

@@ -73,7 +73,7 @@ impl ClusterPort for NodePort {
             }
             Err(error) => {
                 let kind = match error {
-                    ProposeError::NoLeader | ProposeError::Unknown => ErrorKind::QuorumLost,
+                    ProposeError::NoLeader | ProposeError::QuorumLost | ProposeError::Unknown => ErrorKind::QuorumLost,
                     ProposeError::TooLarge { .. } => ErrorKind::Config,
                     ProposeError::FeatureLevel { .. } | ProposeError::Failed(_) => ErrorKind::Storage,
                 };

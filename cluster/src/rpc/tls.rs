@@ -89,7 +89,7 @@ impl Tls {
     }
 }
 
-fn certificates(what: &'static str, path: &Path) -> Result<Vec<CertificateDer<'static>>, TlsError> {
+pub(crate) fn certificates(what: &'static str, path: &Path) -> Result<Vec<CertificateDer<'static>>, TlsError> {
     let found: Vec<_> = CertificateDer::pem_file_iter(path)
         .map_err(|e| file_error(what, path, &e))?
         .collect::<Result<_, _>>()
@@ -100,7 +100,7 @@ fn certificates(what: &'static str, path: &Path) -> Result<Vec<CertificateDer<'s
     Ok(found)
 }
 
-fn file_error(what: &'static str, path: &Path, why: &dyn std::fmt::Display) -> TlsError {
+pub(crate) fn file_error(what: &'static str, path: &Path, why: &dyn std::fmt::Display) -> TlsError {
     TlsError::File { what, path: path.to_owned(), why: why.to_string() }
 }
 

@@ -92,7 +92,7 @@ pub fn document(id: usize) -> Document {
     doc! {
         "_id": id as i64,
         "number": format!("ORD-{id:010}"),
-        "customer": {"id": (id % 10_007) as i32, "name": format!("Customer number {}", id % 10_007), "vip": id % 7 == 0},
+        "customer": {"id": (id % 10_007) as i32, "name": format!("Customer number {}", id % 10_007), "vip": id.is_multiple_of(7)},
         "lines": [
             {"sku": format!("SKU-{:06}", id % 999_983), "quantity": (id % 9) as i32 + 1, "price": 12.5 + (id % 100) as f64},
             {"sku": format!("SKU-{:06}", id % 99_991), "quantity": 1, "price": 3.25},

@@ -4,6 +4,8 @@
 //! Services run on processor 0, nodes and the ceiling's pipe on processor 1. Every throughput run is
 //! read back and counted. Results are printed and appended as JSON lines.
 
+#![allow(unreachable_pub, reason = "modules of a program, not of a library")]
+
 mod ceiling;
 mod failover;
 mod lab;
