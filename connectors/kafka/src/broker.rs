@@ -47,7 +47,7 @@ pub async fn cluster_facts(worker: &Properties, deadline: Duration) -> Result<Cl
     .await
 }
 
-/// Id of the cluster behind `bootstrap` (`host:port,...`), for the REST root.
+/// Id of the cluster that the worker's properties name, for the REST root.
 ///
 /// # Errors
 /// As [`cluster_facts`].

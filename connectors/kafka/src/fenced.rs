@@ -26,10 +26,12 @@ use thalweg_core::{Error, ErrorKind, Phase};
 
 use crate::backlog::Backlog;
 use crate::budget::Share;
-use crate::client::{Client, Outlet, Step};
-use crate::errors::{self, Coordinates};
+use crate::client::{Client, Step};
+use crate::errors::Coordinates;
 use crate::flow::Flow;
+use crate::outlet::Outlet;
 use crate::plain::{purged, unfinished};
+use crate::reports::refusal;
 use crate::size;
 use crate::topics::TopicKeeper;
 
@@ -332,23 +334,19 @@ impl Shared {
     }
 
     fn refused(&self, code: rdkafka::error::RDKafkaErrorCode, at: Coordinates<'_>) -> Error {
-        let (code, text) = match self.client.fatal() {
-            Some((code, text)) => (code, Some(text)),
-            None => (code, None),
-        };
+        let fatal = self.client.fatal();
         // The client is not in a transaction because it failed; its thread is about to say why.
-        if code == rdkafka::error::RDKafkaErrorCode::State {
+        if code == rdkafka::error::RDKafkaErrorCode::State && fatal.is_none() {
             return self.flow.failure().cloned().unwrap_or_else(|| {
                 Error::new(ErrorKind::BrokerUnavailable, Phase::Deliver, "the Kafka transaction was broken off")
             });
         }
-        let mut error = errors::refused_record(code, at, self.pace.batch_size);
-        error.causes.extend(text);
-        error
+        refusal(fatal, code, at, self.pace.batch_size)
     }
 
     /// The committing thread.
     fn run(&self) {
+        let guard = Unwound(self);
         while let Some(upto) = self.wait_for_commit() {
             let started = Instant::now();
             match self.commit() {
@@ -366,6 +364,7 @@ impl Shared {
             }
         }
         self.close();
+        drop(guard);
     }
 
     /// Waits until the present transaction is due, and closes it to new records. `None` at the end.
@@ -477,6 +476,18 @@ impl Shared {
                     return;
                 }
             }
+        }
+    }
+}
+
+/// Tells the producer if the committing thread ends by a panic: nobody else would.
+struct Unwound<'a>(&'a Shared);
+
+impl Drop for Unwound<'_> {
+    fn drop(&mut self) {
+        if std::thread::panicking() {
+            let text = "the thread that commits Kafka transactions broke off";
+            self.0.flow.give_up(Error::new(ErrorKind::Internal, Phase::Commit, text));
         }
     }
 }

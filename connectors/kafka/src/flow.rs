@@ -84,6 +84,12 @@ impl Flow {
         self.nudge();
     }
 
+    /// Keeps a failure that cannot be reported to anybody else.
+    pub(crate) fn give_up(&self, error: Error) {
+        let _ = self.failure.set(error);
+        self.nudge();
+    }
+
     pub(crate) fn failure(&self) -> Option<&Error> {
         self.failure.get()
     }

@@ -2,9 +2,9 @@
 //!
 //! In the order in which a task meets them: `sinks` opens a producer with what `settings` makes of
 //! the properties; `topics` sees to it that a topic exists, by the rules of `topic_rules`; `plain`
-//! and `fenced` take records, within a `budget` of memory and a limit of `size`, over one `client`
-//! each; `flow` wakes who waits for room or for the end. `errors` and `trouble` say what a code and
-//! a silence mean. `broker` looks at a cluster, `tail` follows topics, `embedded` is a cluster in
+//! and `fenced` take records, within a `budget` of memory and a limit of `size`, and hand them through
+//! an `outlet` to one `client` each; `reports` tells what became of them, and `flow` wakes who waits
+//! for room or for the end. `errors` and `trouble` say what a code and a silence mean. `broker` looks at a cluster, `tail` follows topics, `embedded` is a cluster in
 //! this process.
 //!
 //! It does not: encode records, decide what a task does after an error, store positions, or retry a
@@ -19,8 +19,10 @@ mod errors;
 mod fenced;
 mod flow;
 mod options;
+mod outlet;
 mod partitioner;
 mod plain;
+mod reports;
 mod settings;
 mod sinks;
 mod size;

@@ -5,6 +5,9 @@
 //! would end every other task. A stale owner is kept out by its lease and by the finite delivery
 //! timeout.
 //!
+//! librdkafka asks for an idempotent producer's id half a second after its start and not sooner, so
+//! the first record of a new producer leaves that late; a transactional one is asked for at once.
+//!
 //! Sending neither locks nor allocates on our side; waiting for room is a wait for a mark that the
 //! delivery reports reach.
 
@@ -17,9 +20,10 @@ use thalweg_core::error::Result;
 use thalweg_core::{Error, ErrorKind, Phase};
 
 use crate::budget::Share;
-use crate::client::Outlet;
-use crate::errors::{self, Coordinates};
+use crate::errors::Coordinates;
 use crate::flow::Flow;
+use crate::outlet::Outlet;
+use crate::reports::refusal;
 use crate::size;
 use crate::topics::TopicKeeper;
 
@@ -53,11 +57,12 @@ impl PlainProducer {
     /// Whether `cost` more fits. A record of any size fits when nothing is on its way.
     fn fits(&mut self, cost: u64) -> bool {
         let limit = self.share.limit();
-        if self.sent - self.settled + cost <= limit {
+        if self.sent.saturating_sub(self.settled) + cost <= limit {
             return true;
         }
         self.settled = self.flow.done();
-        self.sent == self.settled || self.sent - self.settled + cost <= limit
+        let open = self.sent.saturating_sub(self.settled);
+        open == 0 || open + cost <= limit
     }
 
     fn final_error(&self) -> Option<Error> {
@@ -105,14 +110,9 @@ impl Producer for PlainProducer {
                 Ok(())
             }
             Err(code) => {
-                let (code, text) = match self.outlet.client().fatal() {
-                    Some((code, text)) => (code, Some(text)),
-                    None => (code, None),
-                };
                 let bytes = (key + value) as u64;
                 let at = Coordinates { topic: message.topic, partition: message.partition, key: message.key, bytes };
-                let mut error = errors::refused_record(code, at, self.batch_size);
-                error.causes.extend(text);
+                let error = refusal(self.outlet.client().fatal(), code, at, self.batch_size);
                 Err(Refused::Failed(error))
             }
         }

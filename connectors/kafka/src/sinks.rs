@@ -17,18 +17,27 @@ use thalweg_core::error::Result;
 use thalweg_core::{Error, Phase};
 
 use crate::budget::{self, Budget, Share};
-use crate::client::{Client, Outlet, Reports, SinkContext, Step};
+use crate::client::{Client, Step};
 use crate::fenced::{FencedProducer, Pace};
 use crate::flow::Flow;
 use crate::options::{BUFFER_BYTES, COMMIT_AFTER};
+use crate::outlet::Outlet;
 use crate::plain::PlainProducer;
+use crate::reports::{Reports, SinkContext};
 use crate::settings::{self, ClientSettings, ProducerLimits, Role, SettingProblem, client_settings, transactional_id};
 use crate::topic_rules::TopicRules;
 use crate::topics::{TopicKeeper, blocking};
+use crate::trouble::Trouble;
 
 /// From the start of a client to the first answer of a broker, or the end of the former owner.
 const OPEN: Duration = Duration::from_secs(30);
-const SLICE: Duration = Duration::from_millis(500);
+/// Warnings that are remembered as told.
+const REMEMBERED: usize = 1_000;
+/// A repeated call makes librdkafka ask again at once, where it would wait for half a second by
+/// itself: the first answer is "not yet" whenever a former owner left a transaction open, and the
+/// broker needs some milliseconds to abort it.
+const FIRST_SLICE: Duration = Duration::from_millis(5);
+const LONGEST_SLICE: Duration = Duration::from_millis(320);
 pub(crate) const COMMIT_AFTER_DEFAULT: Duration = Duration::from_millis(100);
 
 /// Opens producers with the settings of one node.
@@ -50,6 +59,9 @@ impl KafkaSinks {
         for warning in warnings {
             let line = format!("{connector}: {warning}");
             let mut told = self.told.lock();
+            if told.len() > REMEMBERED {
+                told.clear();
+            }
             if !told.contains(&line) {
                 tracing::warn!(connector, warning = &**warning, "kafka client setting");
                 told.insert(line);
@@ -130,7 +142,15 @@ impl ProducerFactory for KafkaSinks {
             }
             DeliveryMode::Fenced => Reports::FailuresOnly,
         };
-        let context = SinkContext::new(name.clone(), flow.clone(), acks.clone(), reports, limits.batch_size);
+        let context = SinkContext {
+            name: name.clone(),
+            flow: flow.clone(),
+            acks: acks.clone(),
+            reports,
+            batch_size: limits.batch_size,
+            unconfirmed: limits.request_timeout,
+            trouble: Trouble::default(),
+        };
         let client = start(plan.producer.config.clone(), context, mode, transactional_id(&identity)).await?;
         let admin = plan.admin.map(|a| a.config).unwrap_or_default();
         let topics = TopicKeeper::new(client.clone(), plan.rules.map(Arc::new), admin);
@@ -172,14 +192,15 @@ async fn start(
 /// Blocks until the broker refuses everything of former owners of the id.
 fn shut_out_former_owner(client: &Client, transactional_id: &str) -> Result<()> {
     let end = Instant::now() + OPEN;
+    let mut slice = FIRST_SLICE;
     loop {
-        match client.init_transactions(SLICE) {
+        match client.init_transactions(slice) {
             Step::Done => return Ok(()),
             Step::Failed(mut error) => {
                 error.message = format!("transactional id {transactional_id}: {}", error.message);
                 return Err(error);
             }
-            Step::Again if Instant::now() < end => {}
+            Step::Again if Instant::now() < end => slice = (slice * 2).min(LONGEST_SLICE),
             Step::Again => {
                 let what = format!(
                     "transactional id {transactional_id}: the broker did not start transactions within {} s",

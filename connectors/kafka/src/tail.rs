@@ -25,7 +25,8 @@ use crate::trouble::PlainContext;
 
 /// How often new topics are looked for.
 const TOPICS_EVERY: Duration = Duration::from_millis(500);
-const POLL: Duration = Duration::from_millis(100);
+/// Longest wait for a record; new topics and the end of the reader are noticed in between.
+const POLL: Duration = Duration::from_millis(250);
 const ANSWER: Duration = Duration::from_secs(10);
 
 /// Which topics.

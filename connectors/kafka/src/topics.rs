@@ -178,11 +178,15 @@ fn check_name(topic: &str) -> Result<()> {
     ))
 }
 
-/// Runs a call that blocks, off the runtime's workers.
+/// Runs a call that blocks on a thread of its own. Not on the runtime's pool: a runtime that ends
+/// waits for its pool, and a call to an unreachable broker takes its full time.
 pub(crate) async fn blocking<T: Send + 'static>(call: impl FnOnce() -> Result<T> + Send + 'static) -> Result<T> {
-    tokio::task::spawn_blocking(call).await.map_err(|e| {
-        Error::new(ErrorKind::Internal, Phase::Deliver, "a call to the Kafka client broke off").because(&e)
-    })?
+    let broken = || Error::new(ErrorKind::Internal, Phase::Deliver, "a call to the Kafka client broke off");
+    let (tell, told) = tokio::sync::oneshot::channel();
+    // Whoever waited may be gone; the outcome is dropped then.
+    let run = move || drop(tell.send(call()));
+    std::thread::Builder::new().name("kafka-call".to_owned()).spawn(run).map_err(|e| broken().because(&e))?;
+    told.await.map_err(|_| broken())?
 }
 
 #[cfg(test)]

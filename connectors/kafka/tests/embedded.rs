@@ -326,3 +326,69 @@ async fn memory_is_shared() -> Result<()> {
     drop(two);
     Ok(())
 }
+
+/// A listener that panics must not leave the task waiting for ever.
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn a_panicking_listener_is_a_failure() -> Result<()> {
+    use thalweg_core::delivery::{Acks, EncodedHeaders, Message, ProducerFactory};
+    struct Panics;
+    impl Acks for Panics {
+        fn delivered(&self, _: u64) {
+            panic!("as this test wants");
+        }
+        fn delivered_below(&self, _: u64) {
+            panic!("as this test wants");
+        }
+        fn failed(&self, _: u64, _: thalweg_core::Error) {}
+    }
+    let broker = EmbeddedBroker::start().await?;
+    let sinks = KafkaSinks::new(worker(broker.bootstrap_servers()));
+    for mode in MODES {
+        let mut producer = sinks
+            .open(common::identity(&format!("panics{mode:?}")), mode, &Properties::new(), Arc::new(Panics))
+            .await?;
+        let (topic, headers) = (topic("panics"), EncodedHeaders::default());
+        let message = Message {
+            topic: &topic,
+            partition: None,
+            key: None,
+            value: Some(b"x"),
+            headers: &headers,
+            timestamp: None,
+        };
+        producer.try_send(0, &message).expect("room");
+        assert_eq!(producer.flush(LONG).await.unwrap_err().kind, ErrorKind::Internal, "{mode:?}");
+    }
+    Ok(())
+}
+
+/// A coordinator that is not ready takes longer than one slice of waiting.
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn opening_waits_for_the_coordinator() -> Result<()> {
+    use rdkafka::mocking::MockCluster;
+    use rdkafka::types::{RDKafkaApiKey, RDKafkaRespErr};
+    let cluster = MockCluster::new(1)?;
+    let busy = [RDKafkaRespErr::RD_KAFKA_RESP_ERR_COORDINATOR_LOAD_IN_PROGRESS; 2];
+    cluster.request_errors(RDKafkaApiKey::InitProducerId, &busy);
+    let mut sender =
+        Sender::open(&cluster.bootstrap_servers(), "slow", DeliveryMode::Fenced, &Properties::new()).await?;
+    sender.send(&topic("slow"), None, Some(b"x")).await?;
+    sender.producer.flush(LONG).await?;
+    Ok(())
+}
+
+/// Ending a runtime does not wait for calls to a broker that is away.
+#[test]
+fn a_stop_does_not_wait_for_an_opening() -> Result<()> {
+    let nowhere = format!("127.0.0.1:{}", thalweg_services::free_port()?);
+    let runtime = tokio::runtime::Builder::new_multi_thread().worker_threads(1).enable_all().build()?;
+    runtime.block_on(async {
+        let properties = Properties::new();
+        let opening = Sender::open(&nowhere, "stop", DeliveryMode::Fenced, &properties);
+        assert!(tokio::time::timeout(Duration::from_millis(100), opening).await.is_err(), "it waits for the broker");
+    });
+    let started = std::time::Instant::now();
+    drop(runtime);
+    assert!(started.elapsed() < Duration::from_secs(5), "{:?}", started.elapsed());
+    Ok(())
+}

@@ -12,10 +12,6 @@
 //!
 //! Compression is off unless `compression.type` is set, as in Kafka's producer.
 //!
-//! `TCP_USER_TIMEOUT` cannot be set: librdkafka offers its socket callbacks only to code that builds
-//! the native client itself. In `plain` mode a request that already lies in a socket when the link
-//! to the broker breaks may thus still arrive when it heals; `fenced` mode does not depend on it.
-//!
 //! It does not: connect, read files, or resolve `${...}` references.
 
 mod jaas;
@@ -109,6 +105,8 @@ pub(crate) struct ProducerLimits {
     pub(crate) buffer_messages: u64,
     pub(crate) batch_size: u64,
     pub(crate) transaction_timeout: Duration,
+    /// A request that is not answered for this long has failed.
+    pub(crate) request_timeout: Duration,
     /// A record that the broker finds too large does not end the producer.
     pub(crate) tolerates_refusal: bool,
 }

@@ -30,6 +30,7 @@ pub(super) fn default_limits() -> ProducerLimits {
         buffer_messages: BUFFER_MESSAGES,
         batch_size: BATCH_SIZE,
         transaction_timeout: FENCED_DELIVERY_TIMEOUT,
+        request_timeout: PLAIN_DELIVERY_TIMEOUT,
         tolerates_refusal: false,
     }
 }
@@ -206,8 +207,9 @@ impl Build {
             self.problem(&origin.unwrap_or_default(), "linger.ms must be shorter than delivery.timeout.ms");
         }
         self.out.insert("message.timeout.ms".to_owned(), timeout.as_millis().to_string());
-        let request = self.out.get("socket.timeout.ms").and_then(|v| v.parse::<u128>().ok()).unwrap_or(30_000);
-        let request = request.min(timeout.as_millis()).max(10);
+        let request = self.out.get("socket.timeout.ms").and_then(|v| v.parse::<u64>().ok()).unwrap_or(30_000);
+        let request = Duration::from_millis(request).min(timeout).as_millis().max(10);
+        self.limits.request_timeout = Duration::from_millis(u64::try_from(request).unwrap_or(u64::MAX));
         self.out.insert("socket.timeout.ms".to_owned(), request.to_string());
         if mode == DeliveryMode::Fenced {
             self.out

@@ -313,6 +313,31 @@ fn pem_stores() {
     assert_eq!(get(&producer(&[("security.protocol", "SSL")], PLAIN), "ssl.ca.location"), "probe");
 }
 
+/// PEM that lost its line breaks in a properties file is PEM again for the TLS library.
+#[test]
+fn one_line_pem_is_accepted_by_the_client() {
+    let pair = rcgen::generate_simple_self_signed(vec!["kafka".to_owned()]).unwrap();
+    let flat = |text: String| text.replace('\n', " ");
+    let (certificate, key) = (flat(pair.cert.pem()), flat(pair.signing_key.serialize_pem()));
+    let pairs = |key: &str| {
+        producer(
+            &[
+                ("security.protocol", "SSL"),
+                ("ssl.truststore.certificates", &certificate),
+                ("ssl.keystore.certificate.chain", &certificate),
+                ("ssl.keystore.key", key),
+            ],
+            PLAIN,
+        )
+    };
+    let create = |settings: ClientSettings| settings.config.create::<rdkafka::producer::BaseProducer>();
+    create(pairs(&key)).unwrap();
+    let error = create(pairs("-----BEGIN PRIVATE KEY----- QUJD -----END PRIVATE KEY-----")).err().unwrap();
+    let error = crate::errors::client(thalweg_core::Phase::Start, "creating the client", &error);
+    assert_eq!(error.kind, thalweg_core::ErrorKind::Config);
+    assert!(error.to_string().contains("ssl.key.pem"), "{error}");
+}
+
 #[test]
 fn queue_limits_are_the_producers_own() {
     let settings = producer(&[("queue.buffering.max.messages", "100"), ("buffer.memory", "1000000")], PLAIN);

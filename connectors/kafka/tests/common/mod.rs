@@ -1,7 +1,8 @@
 //! What the tests of this crate share: a broker for all of them, a listener for acknowledgements,
 //! and reading a topic back.
 
-#![allow(dead_code)]
+// Each test binary uses a part of it.
+#![allow(dead_code, unreachable_pub)]
 
 use std::collections::BTreeMap;
 use std::sync::{Arc, OnceLock, mpsc};
