@@ -497,6 +497,16 @@ fn metric_tags(text: &str) -> Result<(), String> {
     Ok(())
 }
 
+/// The shared option called `name`, for a table with an order of its own. An unknown name does not
+/// compile.
+pub const fn shared(name: &str) -> OptionDef {
+    let mut i = 0;
+    while !equal(DEBEZIUM_COMMON[i].name.as_bytes(), name.as_bytes()) {
+        i += 1;
+    }
+    DEBEZIUM_COMMON[i]
+}
+
 /// Length of [`compose`]'s result.
 pub const fn composed_len(own: &[OptionDef], common: &[OptionDef]) -> usize {
     let mut length = own.len();
@@ -593,6 +603,12 @@ mod tests {
         names.dedup();
         assert_eq!(names.len(), ALL.len());
         assert!(DEBEZIUM_COMMON.iter().all(|o| o.doc.ends_with('.')));
+    }
+
+    #[test]
+    fn a_single_option_is_found_by_its_name() {
+        const DELETES: OptionDef = shared("tombstones.on.delete");
+        assert_eq!((DELETES.name, DELETES.default), ("tombstones.on.delete", Some("true")));
     }
 
     #[test]

@@ -4,7 +4,7 @@
 //! hold a secret.
 
 use fancy_regex::Regex;
-use thalweg_config::rule::{split_plain_list as split_list, topic_name_chars};
+use thalweg_config::rule::split_plain_list as split_list;
 
 use crate::lenient_json::parse_documents;
 
@@ -14,14 +14,6 @@ pub(super) const DEFAULT_AUTH_PROVIDER: &str = "io.debezium.connector.mongodb.co
 pub(super) const SANITIZE_PATTERN: &str = r".*secret$|.*password$|.*sasl\.jaas\.config$|.*basic\.auth\.user\.info|.*registry\.auth\.client-secret|.*credentials\.json$|.*connectionstring$|.*connection\.string$";
 
 type Check = Result<(), String>;
-
-pub(super) fn topic_prefix(text: &str) -> Check {
-    if text.is_empty() { Err("A value is required".into()) } else { topic_name_chars(text) }
-}
-
-pub(super) fn topic_part(text: &str) -> Check {
-    topic_name_chars(text)
-}
 
 pub(super) fn connection_string(text: &str) -> Check {
     mongodb::options::ConnectionString::parse(text).map(drop).map_err(|_| "Invalid connection string".into())
@@ -69,11 +61,6 @@ pub(super) fn topic_naming(class: &str) -> Check {
         return Ok(());
     }
     Err(format!("{class} is not supported; remove the property, and rename topics with a transformation instead"))
-}
-
-pub(super) fn metric_tags(text: &str) -> Check {
-    let tag = |item: &String| item.split_once('=').is_some_and(|(k, v)| !k.trim().is_empty() && !v.trim().is_empty());
-    if split_list(text).iter().all(tag) { Ok(()) } else { Err("key=value pairs are expected".into()) }
 }
 
 /// Words of `[*\w\-\s]` at the start, of `[*\w\-]` behind it, joined by dots; at least `parts` of them.

@@ -3,6 +3,7 @@
 //! Published names, order, types, importance and width are those of Debezium's MongoDB connector;
 //! what it reads without publishing follows behind.
 
+use thalweg_config::debezium::shared;
 use thalweg_config::{Importance, OptionDef, OptionKind, Width};
 
 use super::checks;
@@ -18,17 +19,7 @@ const fn millis(name: &'static str, default: &'static str, display: &'static str
 }
 
 pub(super) const OPTIONS: &[OptionDef] = &[
-    option(
-        "topic.prefix",
-        OptionKind::String,
-        "Topic prefix",
-        "Logical name of the source. Starts every topic name and schema name and identifies the stored offsets: never \
-         change it. Letters, digits, dot, hyphen and underscore.",
-    )
-    .importance(Importance::High)
-    .width(Width::Medium)
-    .aliases(&["database.server.name", "mongodb.name"])
-    .check(checks::topic_prefix),
+    shared("topic.prefix").group(GROUP),
     option(
         "mongodb.connection.string",
         OptionKind::String,
@@ -38,6 +29,8 @@ pub(super) const OPTIONS: &[OptionDef] = &[
     )
     .importance(Importance::High)
     .width(Width::Medium)
+    .required()
+    .missing_text("Missing connection string")
     .check(checks::connection_string),
     option(
         "internal.mongodb.allow.offset.invalidation",

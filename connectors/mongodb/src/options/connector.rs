@@ -1,11 +1,13 @@
 //! Options of the group `Connector`: batches, snapshots, retries, and other behaviour of the task.
 
-use thalweg_config::{Importance, OptionDef, OptionKind, Rule, Width};
+use thalweg_config::debezium::shared;
+use thalweg_config::{Importance, OptionDef, OptionKind, Width};
 
 use super::checks;
 
 const GROUP: &str = "Connector";
 const LINEAGE: &str = "lineage events are not produced";
+const NO_CHUNKS: &str = "incremental snapshots are not supported yet";
 
 const fn option(name: &'static str, kind: OptionKind, display: &'static str, doc: &'static str) -> OptionDef {
     OptionDef::new(name, kind, doc).group(GROUP).display(display)
@@ -31,125 +33,19 @@ const fn lineage(name: &'static str, kind: OptionKind, display: &'static str, do
 }
 
 pub(super) const OPTIONS: &[OptionDef] = &[
-    option(
-        "event.processing.failure.handling.mode",
-        OptionKind::String,
-        "Event deserialization failure handling",
-        "What happens to an event that cannot be made into a record: fail stops the task, warn logs and leaves it out, \
-         skip (or ignore) leaves it out.",
-    )
-    .default("fail")
-    .width(Width::Short)
-    .one_of(&["warn", "fail", "ignore", "skip"]),
-    number(
-        "max.batch.size",
-        OptionKind::Int,
-        "2048",
-        1,
-        "Change event batch size",
-        "Most events that are handed over at once.",
-    )
-    .width(Width::Short),
-    number(
-        "max.queue.size",
-        OptionKind::Int,
-        "8192",
-        1,
-        "Change event buffer size",
-        "Most events that wait between reading and sending; must exceed `max.batch.size`.",
-    )
-    .width(Width::Short)
-    .range_text("A positive queue size is required"),
-    number(
-        "poll.interval.ms",
-        OptionKind::Long,
-        "500",
-        1,
-        "Poll interval (ms)",
-        "Milliseconds to wait for new events after an empty answer; more than 5000 counts as 5000.",
-    )
-    .width(Width::Short),
-    number(
-        "max.queue.size.in.bytes",
-        OptionKind::Long,
-        "0",
-        0,
-        "Change event buffer size in bytes",
-        "Most bytes that wait between reading and sending; 0 sets no limit in bytes.",
-    )
-    .width(Width::Long),
-    flag(
-        "provide.transaction.metadata",
-        "false",
-        "Store transaction metadata information in a dedicated topic.",
-        "Begin and end of transactions on a topic of their own, and their ids in events.",
-    )
-    .importance(Importance::Low)
-    .width(Width::Short)
-    .check(checks::transaction_metadata),
-    option(
-        "skipped.operations",
-        OptionKind::List,
-        "Skipped Operations",
-        "Operations that yield no records: c (create), u (update), d (delete), t (truncate), r (read), or none.",
-    )
-    .default("t")
-    .importance(Importance::Low)
-    .width(Width::Short)
-    .check(checks::skipped_operations),
-    number(
-        "snapshot.delay.ms",
-        OptionKind::Long,
-        "0",
-        0,
-        "Snapshot Delay (milliseconds)",
-        "Milliseconds between the start of the task and its snapshot.",
-    )
-    .importance(Importance::Low),
-    number(
-        "streaming.delay.ms",
-        OptionKind::Long,
-        "0",
-        0,
-        "Streaming Delay (milliseconds)",
-        "Milliseconds between the end of the snapshot and the change stream.",
-    )
-    .importance(Importance::Low),
-    option(
-        "snapshot.include.collection.list",
-        OptionKind::List,
-        "Snapshot mode include data collection",
-        "Collections (regular expressions for db.collection) that a snapshot reads; unset reads all captured ones.",
-    )
-    .width(Width::Long)
-    .rule(Rule::Regexes),
-    option(
-        "snapshot.fetch.size",
-        OptionKind::Int,
-        "Snapshot fetch size",
-        "Documents per answer while a collection is read; 0 or unset leaves it to the server.",
-    )
-    .at_least(0),
-    number(
-        "snapshot.max.threads",
-        OptionKind::Int,
-        "1",
-        1,
-        "Snapshot maximum threads",
-        "Collections that are read at the same time.",
-    )
-    .width(Width::Short)
-    .aliases(&["initial.sync.max.threads"]),
-    number(
-        "snapshot.max.threads.multiplier",
-        OptionKind::Int,
-        "1",
-        1,
-        "Snapshot maximum thread multiplier",
-        "Accepted; a collection is never divided between threads.",
-    )
-    .width(Width::Short)
-    .inert("a collection is never divided between threads"),
+    shared("event.processing.failure.handling.mode"),
+    shared("max.batch.size"),
+    shared("max.queue.size"),
+    shared("poll.interval.ms"),
+    shared("max.queue.size.in.bytes"),
+    shared("provide.transaction.metadata").check(checks::transaction_metadata),
+    shared("skipped.operations").check(checks::skipped_operations),
+    shared("snapshot.delay.ms"),
+    shared("streaming.delay.ms"),
+    shared("snapshot.include.collection.list"),
+    shared("snapshot.fetch.size"),
+    shared("snapshot.max.threads").aliases(&["initial.sync.max.threads"]),
+    shared("snapshot.max.threads.multiplier").inert("a collection is never divided between threads"),
     flag(
         "legacy.snapshot.max.threads",
         "false",
@@ -174,66 +70,15 @@ pub(super) const OPTIONS: &[OptionDef] = &[
         "Snapshot Mode Custom Name",
         "With `snapshot.mode=custom`: one of the built-in modes. Classes cannot be loaded.",
     ),
-    flag(
-        "snapshot.mode.configuration.based.snapshot.data",
-        "false",
-        "Snapshot mode property based snapshot data",
-        "With `snapshot.mode=configuration_based`: take a snapshot at every start.",
-    ),
-    flag(
-        "snapshot.mode.configuration.based.snapshot.schema",
-        "false",
-        "Snapshot mode property based snapshot schema",
-        "Accepted; there is no schema to read.",
-    )
-    .inert("MongoDB has no schema to read"),
-    flag(
-        "snapshot.mode.configuration.based.start.stream",
-        "false",
-        "Snapshot mode property based start stream",
-        "With `snapshot.mode=configuration_based`: read the change stream.",
-    ),
-    flag(
-        "snapshot.mode.configuration.based.snapshot.on.schema.error",
-        "false",
-        "Snapshot mode property based snapshot on schema error",
-        "Accepted; there is no schema to lose.",
-    )
-    .inert("MongoDB has no schema to lose"),
-    flag(
-        "snapshot.mode.configuration.based.snapshot.on.data.error",
-        "false",
-        "Snapshot mode property based snapshot on data error",
-        "With `snapshot.mode=configuration_based`: take a new snapshot when the stored position is lost.",
-    ),
-    number(
-        "retriable.restart.connector.wait.ms",
-        OptionKind::Long,
-        "10000",
-        1,
-        "Retriable restart wait (ms)",
-        "Milliseconds before a task is restarted after an error that may go away by itself.",
-    )
-    .importance(Importance::Low),
-    number("query.fetch.size", OptionKind::Int, "0", 0, "Query fetch size", "Accepted; see `snapshot.fetch.size`.")
-        .inert("see snapshot.fetch.size"),
-    option(
-        "errors.max.retries",
-        OptionKind::Int,
-        "The maximum number of retries",
-        "Restarts in a row after errors that may go away by themselves: -1 without limit, 0 none.",
-    )
-    .default("-1")
-    .importance(Importance::Low),
-    option(
-        "incremental.snapshot.watermarking.strategy",
-        OptionKind::String,
-        "Incremental snapshot watermarking strategy",
-        "How the window of a chunk is closed in the signal collection. No effect without incremental snapshots.",
-    )
-    .default("INSERT_INSERT")
-    .importance(Importance::Low)
-    .one_of(&["insert_delete", "insert_insert"]),
+    shared("snapshot.mode.configuration.based.snapshot.data"),
+    shared("snapshot.mode.configuration.based.snapshot.schema").inert("MongoDB has no schema to read"),
+    shared("snapshot.mode.configuration.based.start.stream"),
+    shared("snapshot.mode.configuration.based.snapshot.on.schema.error").inert("MongoDB has no schema to lose"),
+    shared("snapshot.mode.configuration.based.snapshot.on.data.error"),
+    shared("retriable.restart.connector.wait.ms"),
+    shared("query.fetch.size").inert("see snapshot.fetch.size"),
+    shared("errors.max.retries"),
+    shared("incremental.snapshot.watermarking.strategy").inert(NO_CHUNKS),
     flag(
         "internal.log.position.check.enable",
         "true",
@@ -247,24 +92,8 @@ pub(super) const OPTIONS: &[OptionDef] = &[
         "Accepted; metrics per collection are always there.",
     )
     .inert("metrics are not configurable"),
-    number(
-        "connection.validation.timeout.ms",
-        OptionKind::Long,
-        "60000",
-        1,
-        "Connection validation timeout (ms)",
-        "Milliseconds for the attempt to connect when a configuration is validated.",
-    )
-    .importance(Importance::Low)
-    .width(Width::Short),
-    number(
-        "executor.shutdown.timeout.ms",
-        OptionKind::Long,
-        "4000",
-        1,
-        "Executor shutdown timeout (ms)",
-        "Milliseconds that a task may take to stop in order.",
-    ),
+    shared("connection.validation.timeout.ms"),
+    shared("executor.shutdown.timeout.ms"),
     lineage(
         "openlineage.integration.enabled",
         OptionKind::Boolean,
@@ -311,32 +140,9 @@ pub(super) const OPTIONS: &[OptionDef] = &[
         "Kafka bootstrap server used in Kafka Connect deployment",
         "Accepted; lineage events are not produced.",
     ),
-    flag(
-        "extended.headers.enabled",
-        "true",
-        "Enable/Disable extended headers",
-        "Adds headers with connector, task and run to every record of a change.",
-    )
-    .importance(Importance::Low)
-    .width(Width::Short),
-    number(
-        "guardrail.collections.max",
-        OptionKind::Int,
-        "0",
-        0,
-        "Maximum number of collections or tables",
-        "Most collections that may be captured, counted at the start of a task; 0 sets no limit.",
-    )
-    .width(Width::Short),
-    option(
-        "guardrail.collections.limit.action",
-        OptionKind::String,
-        "Guardrail collections limit action",
-        "What happens above `guardrail.collections.max`: warn logs, fail stops the task.",
-    )
-    .default("warn")
-    .width(Width::Short)
-    .one_of(&["warn", "fail"]),
+    shared("extended.headers.enabled"),
+    shared("guardrail.collections.max"),
+    shared("guardrail.collections.limit.action"),
     option(
         "custom.sanitize.pattern",
         OptionKind::String,
@@ -366,7 +172,7 @@ pub(super) const OPTIONS: &[OptionDef] = &[
     .importance(Importance::Low)
     .width(Width::Short)
     .one_of(&["always", "initial_only", "configuration_based", "when_needed", "initial", "custom", "no_data"])
-    .value_aliases(&[("never", "no_data"), ("schema_only", "no_data")]),
+    .value_aliases(thalweg_config::alias::SNAPSHOT_MODES),
     option(
         "capture.mode",
         OptionKind::String,
@@ -382,26 +188,8 @@ pub(super) const OPTIONS: &[OptionDef] = &[
         "change_streams_with_pre_image",
         "change_streams_update_full_with_pre_image",
     ]),
-    option(
-        "schema.name.adjustment.mode",
-        OptionKind::String,
-        "Schema Name Adjustment",
-        "Makes schema names valid for Avro: avro replaces characters by _, avro_unicode by _uXXXX.",
-    )
-    .default("none")
-    .importance(Importance::Low)
-    .one_of(&["none", "avro_unicode", "avro"]),
-    option(
-        "field.name.adjustment.mode",
-        OptionKind::String,
-        "Field Name Adjustment",
-        "Accepted; documents are JSON text, whose field names are never changed.",
-    )
-    .default("none")
-    .importance(Importance::Low)
-    .one_of(&["none", "avro_unicode", "avro"])
-    .aliases(&["sanitize.field.names"])
-    .value_aliases(&[("true", "avro"), ("false", "none")]),
+    shared("schema.name.adjustment.mode"),
+    shared("field.name.adjustment.mode").inert("documents are JSON text, whose field names are never changed"),
     option(
         "json.serialization.mode",
         OptionKind::String,
@@ -417,21 +205,8 @@ pub(super) const OPTIONS: &[OptionDef] = &[
         "Read views in snapshots",
         "Whether a snapshot reads views. They never stream.",
     ),
-    number(
-        "incremental.snapshot.chunk.size",
-        OptionKind::Int,
-        "1024",
-        1,
-        "Incremental snapshot chunk size",
-        "Documents per chunk. No effect without incremental snapshots.",
-    ),
-    flag(
-        "incremental.snapshot.allow.schema.changes",
-        "false",
-        "Schema changes in incremental snapshots",
-        "Accepted; MongoDB has no schema.",
-    )
-    .inert("MongoDB has no schema"),
+    shared("incremental.snapshot.chunk.size").inert(NO_CHUNKS),
+    shared("incremental.snapshot.allow.schema.changes").inert("MongoDB has no schema"),
     number(
         "poll.dispatch.interval.ms",
         OptionKind::Long,

@@ -1,5 +1,7 @@
 //! Options of the group `Events`: which collections, which records, signals and notifications.
 
+use thalweg_config::debezium::shared;
+use thalweg_config::rule::topic_name_chars;
 use thalweg_config::{Importance, OptionDef, OptionKind, Width};
 
 use super::checks;
@@ -36,22 +38,8 @@ pub(super) const OPTIONS: &[OptionDef] = &[
     )
     .importance(Importance::Low)
     .inert("classes that change events cannot be loaded"),
-    option(
-        "tombstones.on.delete",
-        OptionKind::Boolean,
-        "Change the behaviour of Debezium with regards to delete operations",
-        "Whether a delete is followed by a message with the same key and no value, which lets compaction drop the key.",
-    )
-    .default("true")
-    .width(Width::Short),
-    option(
-        "heartbeat.interval.ms",
-        OptionKind::Int,
-        "Connector heartbeat interval (milli-seconds)",
-        "Milliseconds between heartbeat messages while streaming; 0 sends none.",
-    )
-    .default("0")
-    .at_least(0),
+    shared("tombstones.on.delete"),
+    shared("heartbeat.interval.ms"),
     option(
         "heartbeat.topics.prefix",
         OptionKind::String,
@@ -60,32 +48,10 @@ pub(super) const OPTIONS: &[OptionDef] = &[
     )
     .default("__debezium-heartbeat")
     .importance(Importance::Low)
-    .check(checks::topic_part),
-    option(
-        "signal.data.collection",
-        OptionKind::List,
-        "Signaling data collection",
-        "Collection (db.collection) whose inserts are signals. Not supported yet.",
-    )
-    .check(checks::signal_collection),
-    option(
-        "signal.poll.interval.ms",
-        OptionKind::Long,
-        "Signal processor poll interval",
-        "Milliseconds between two looks at signal channels. No effect without signals.",
-    )
-    .default("5000")
-    .width(Width::Short)
-    .at_least(1),
-    option(
-        "signal.enabled.channels",
-        OptionKind::List,
-        "Enabled channels names",
-        "Where signals come from. Only the default; signals are not supported yet.",
-    )
-    .default("source")
-    .width(Width::Long)
-    .check(checks::signal_channels),
+    .check(topic_name_chars),
+    shared("signal.data.collection").check(checks::signal_collection),
+    shared("signal.poll.interval.ms").inert(NO_SIGNALS),
+    shared("signal.enabled.channels").check(checks::signal_channels),
     option(
         "topic.naming.strategy",
         OptionKind::Class,
@@ -94,23 +60,8 @@ pub(super) const OPTIONS: &[OptionDef] = &[
     )
     .default("io.debezium.schema.SchemaTopicNamingStrategy")
     .check(checks::topic_naming),
-    option(
-        "notification.enabled.channels",
-        OptionKind::List,
-        "Enabled notification channels names",
-        "Where notifications about snapshots go. Not supported yet.",
-    )
-    .width(Width::Long)
-    .check(checks::notification_channels),
-    option(
-        "notification.sink.topic.name",
-        OptionKind::String,
-        "Notification topic name",
-        "Topic for notifications. Not supported yet.",
-    )
-    .importance(Importance::High)
-    .width(Width::Long)
-    .check(checks::topic_part),
+    shared("notification.enabled.channels").check(checks::notification_channels),
+    shared("notification.sink.topic.name"),
     option(
         "transaction.metadata.factory",
         OptionKind::Class,
@@ -120,14 +71,7 @@ pub(super) const OPTIONS: &[OptionDef] = &[
     .default("io.debezium.pipeline.txmetadata.DefaultTransactionMetadataFactory")
     .importance(Importance::Low)
     .inert("classes cannot be loaded"),
-    option(
-        "custom.metric.tags",
-        OptionKind::List,
-        "Customize metric tags",
-        "Tags (key=value) that are added to the connector's metrics.",
-    )
-    .importance(Importance::Low)
-    .check(checks::metric_tags),
+    shared("custom.metric.tags"),
     list(
         "database.include.list",
         "Include Databases",
@@ -182,34 +126,11 @@ pub(super) const OPTIONS: &[OptionDef] = &[
         "Heartbeat topics are named <this>.<topic.prefix>. Default: the value of `heartbeat.topics.prefix`.",
     )
     .importance(Importance::Low)
-    .check(checks::topic_part),
-    option(
-        "topic.heartbeat.name",
-        OptionKind::String,
-        "Name of the heartbeat topic",
-        "Full name of the heartbeat topic, instead of one made from prefixes.",
-    )
-    .importance(Importance::Low)
-    .check(checks::topic_part),
-    option("topic.delimiter", OptionKind::String, "Topic delimiter", "What stands between the parts of a topic name.")
-        .default(".")
-        .importance(Importance::Low)
-        .width(Width::Short)
-        .check(checks::topic_part),
-    option("topic.cache.size", OptionKind::Int, "Topic cache size", "Accepted; names are kept per collection.")
-        .default("10000")
-        .importance(Importance::Low)
-        .at_least(1)
-        .inert("names are kept per collection"),
-    option(
-        "topic.transaction",
-        OptionKind::String,
-        "Transaction topic",
-        "Last part of the name of the topic for transaction metadata, which is not supported yet.",
-    )
-    .default("transaction")
-    .importance(Importance::Low)
-    .check(checks::topic_part),
+    .check(topic_name_chars),
+    shared("topic.heartbeat.name"),
+    shared("topic.delimiter"),
+    shared("topic.cache.size").inert("names are kept per collection"),
+    shared("topic.transaction"),
     signal("signal.kafka.topic", "Signal topic"),
     signal("signal.kafka.bootstrap.servers", "Brokers of the signal topic"),
     signal("signal.kafka.groupId", "Group of the signal consumer"),

@@ -13,6 +13,7 @@ mod events;
 mod removed;
 
 use thalweg_config::RegexList;
+use thalweg_config::debezium::DEBEZIUM_CHECKS;
 use thalweg_config::rule::split_plain_list;
 use thalweg_config::{OptionDef, OptionTable, Properties, Settings, Validation};
 
@@ -53,16 +54,15 @@ pub static TABLE: OptionTable = OptionTable {
     options: &OPTIONS,
     open_prefixes: &["snapshot.collection.filter.overrides.", "signal.consumer.", "internal.mongodb.task."],
     cross_checks: &[
-        required,
         exclusive_lists,
         name_lists,
-        queue,
         scope_and_target,
         oversize,
         backoff,
         credentials,
         custom_snapshot,
-        notifications,
+        DEBEZIUM_CHECKS[0],
+        DEBEZIUM_CHECKS[1],
     ],
 };
 
@@ -83,18 +83,6 @@ pub fn validate(properties: &Properties) -> Validation {
         }
     }
     validation
-}
-
-/// Published as optional, but nothing runs without them.
-fn required(s: &Settings) -> Vec<(&'static str, String)> {
-    let mut faults = Vec::new();
-    if !s.is_set("topic.prefix") {
-        faults.push(("topic.prefix", "A value is required".into()));
-    }
-    if !s.is_set("mongodb.connection.string") {
-        faults.push(("mongodb.connection.string", "Missing connection string".into()));
-    }
-    faults
 }
 
 const NAME_LISTS: [(&str, &str); 2] =
@@ -121,24 +109,6 @@ fn name_lists(s: &Settings) -> Vec<(&'static str, String)> {
     };
     let names = NAME_LISTS.into_iter().flat_map(|(include, exclude)| [include, exclude]);
     names.filter_map(|name| fault(name).map(|text| (name, text))).collect()
-}
-
-fn notifications(s: &Settings) -> Vec<(&'static str, String)> {
-    let sink = s.list("notification.enabled.channels").iter().any(|c| c.eq_ignore_ascii_case("sink"));
-    if !sink || !s.text_or_empty("notification.sink.topic.name").trim().is_empty() {
-        return Vec::new();
-    }
-    vec![(
-        "notification.sink.topic.name",
-        "Notification topic name must be provided when kafka notification channel is enabled".into(),
-    )]
-}
-
-fn queue(s: &Settings) -> Vec<(&'static str, String)> {
-    if s.int("max.queue.size") > s.int("max.batch.size") {
-        return Vec::new();
-    }
-    vec![("max.queue.size", "Must be larger than the maximum batch size".into())]
 }
 
 fn scope_and_target(s: &Settings) -> Vec<(&'static str, String)> {

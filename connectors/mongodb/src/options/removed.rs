@@ -14,9 +14,4 @@ pub(super) const OPTIONS: &[OptionDef] = &[
         "was removed; members are always discovered from mongodb.connection.string",
     ),
     removed("mongodb.poll.interval.sec", "was removed; use mongodb.poll.interval.ms"),
-    removed("database.whitelist", "was removed; use database.include.list"),
-    removed("database.blacklist", "was removed; use database.exclude.list"),
-    removed("collection.whitelist", "was removed; use collection.include.list"),
-    removed("collection.blacklist", "was removed; use collection.exclude.list"),
-    removed("field.blacklist", "was removed; use field.exclude.list"),
 ];

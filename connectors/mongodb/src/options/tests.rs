@@ -231,7 +231,9 @@ fn cfg_01_names_of_earlier_releases() {
     old.set("sanitize.field.names", "true");
     assert_eq!(MongoConfig::parse(&old).unwrap().snapshot.mode, SnapshotMode::NoData);
     assert_eq!(validate(&old).settings.text("field.name.adjustment.mode"), Some("avro"));
-    for name in ["mongodb.hosts", "collection.whitelist", "database.blacklist", "mongodb.poll.interval.sec"] {
+    old.set("collection.blacklist", "inv.a");
+    assert_eq!(MongoConfig::parse(&old).unwrap().filters.collections, NameList::Exclude(vec!["inv.a".into()]));
+    for name in ["mongodb.hosts", "mongodb.poll.interval.sec"] {
         let found = errors(&[(name, "x")]);
         assert!(found.len() == 1 && found[0].contains("was removed; use"), "{found:?}");
     }
