@@ -5,7 +5,7 @@
 
 use std::collections::HashSet;
 
-/// Levels of nesting that are followed. MongoDB stores at most 100 and refuses 200 anywhere.
+/// Levels of nesting that are followed: a change event around a stored document, which has up to 180.
 pub const MAX_DEPTH: usize = 220;
 
 /// Type bytes of the BSON specification.

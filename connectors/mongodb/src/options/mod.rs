@@ -30,7 +30,7 @@ const COUNT: usize = PARTS[0].len() + PARTS[1].len() + PARTS[2].len() + PARTS[3]
 /// follows it in its group has one less than counted.
 const SHARED_ORDER: usize = 14;
 
-const OPTIONS: [OptionDef; COUNT] = {
+static OPTIONS: [OptionDef; COUNT] = {
     let mut all = [PARTS[0][0]; COUNT];
     let (mut part, mut at) = (0, 0);
     while part < PARTS.len() {

@@ -275,7 +275,6 @@ fn defaults_as_typed_values() {
 #[test]
 fn values_that_are_taken_apart() {
     let parsed = config(&[
-        ("capture.start.op.time", "7713644790000000007"),
         ("capture.scope", "collection"),
         ("capture.target", "inv.a.b"),
         ("capture.mode", "change_streams_update_full_with_pre_image"),
@@ -284,26 +283,41 @@ fn values_that_are_taken_apart() {
         ("cursor.oversize.handling.mode", "skip"),
         ("cursor.oversize.skip.threshold", "42"),
         ("skipped.operations", "c, D"),
-        ("snapshot.collection.filter.overrides", "inv.a , inv.b"),
-        ("snapshot.collection.filter.overrides.inv.a", "{dead: false}"),
         ("topic.heartbeat.prefix", "hb"),
         ("poll.interval.ms", "60000"),
         ("guardrail.collections.max", "5"),
         ("guardrail.collections.limit.action", "fail"),
     ]);
-    let start = 7_713_644_790_000_000_007_u64;
-    let expected = bson::Timestamp { time: (start >> 32) as u32, increment: start as u32 };
-    assert_eq!(parsed.capture.start_at, Some(expected));
     assert_eq!(parsed.capture.scope, CaptureScope::Collection(Namespace::new("inv", "a.b")));
     assert_eq!((parsed.capture.full_document, parsed.capture.pre_images), (FullDocument::PostImage, true));
     assert_eq!(parsed.cursor.pipeline, [bson::doc! {"$match": {"operationType": "insert"}}]);
     assert_eq!(parsed.cursor.oversize, Oversize::Skip(42));
     assert_eq!(parsed.events.skipped, SkippedOperations { create: true, update: false, delete: true });
-    assert_eq!(parsed.snapshot.filters.get(&Namespace::new("inv", "a")), Some(&bson::doc! {"dead": false}));
-    assert_eq!(parsed.snapshot.filters.len(), 1);
     assert_eq!(parsed.topics.heartbeat_prefix, "hb");
     assert_eq!(parsed.flow.poll_interval, Duration::from_secs(5));
     assert_eq!(parsed.guardrail, Some(Guardrail { max: 5, fail: true }));
+}
+
+#[test]
+fn mgo_25_filters_of_single_collections() {
+    let given = [
+        ("snapshot.collection.filter.overrides", "inv.a , inv.b"),
+        ("snapshot.collection.filter.overrides.inv.a", "{dead: false}"),
+    ];
+    let parsed = config(&given);
+    assert_eq!(parsed.snapshot.filters.get(&Namespace::new("inv", "a")), Some(&bson::doc! {"dead": false}));
+    assert_eq!(parsed.snapshot.filters.len(), 1);
+    let warnings = validate(&properties(&given)).warnings;
+    assert_eq!(warnings, ["'snapshot.collection.filter.overrides.inv.b' is not set: snapshots read all of inv.b"]);
+}
+
+#[test]
+fn mgo_29_explicit_start_point() {
+    let start = 7_713_644_790_000_000_007_u64;
+    let parsed = config(&[("snapshot.mode", "no_data"), ("capture.start.op.time", &start.to_string())]);
+    let expected = bson::Timestamp { time: (start >> 32) as u32, increment: start as u32 };
+    assert_eq!(parsed.capture.start_at, Some(expected));
+    assert_eq!(config(&[]).capture.start_at, None);
 }
 
 #[test]
