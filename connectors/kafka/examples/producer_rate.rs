@@ -171,6 +171,14 @@ async fn idle(sinks: &KafkaSinks, mode: DeliveryMode, producers: u32) -> Result<
         (status("VmRSS")? - memory) / u64::from(producers.max(1)),
         used.as_secs_f64() * 100.0 / WATCHED.as_secs_f64(),
     );
+    let started = Instant::now();
+    drop(open);
+    let dropped = started.elapsed();
+    thalweg_services::until("the producers' threads have ended", Duration::from_secs(10), || async {
+        Ok((status("Threads")? <= threads).then_some(()))
+    })
+    .await?;
+    println!("dropped in {} us, closed after {} ms", dropped.as_micros(), started.elapsed().as_millis());
     Ok(())
 }
 

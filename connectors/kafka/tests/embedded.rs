@@ -121,8 +121,8 @@ async fn nothing_is_heard_or_sent_after_a_purge() -> Result<()> {
     let broker = EmbeddedBroker::start().await?;
     for (at, mode) in MODES.into_iter().enumerate() {
         let name = topic(&format!("purge.{at}"));
-        // Long lingering keeps the records in the queue.
-        let slow = Properties::from([("producer.override.linger.ms", "3000"), ("thalweg.fenced.commit.ms", "60000")]);
+        // Lingering keeps the records in the queue; nothing commits them early.
+        let slow = Properties::from([("producer.override.linger.ms", "500"), ("thalweg.fenced.commit.ms", "60000")]);
         let mut sender = Sender::open(broker.bootstrap_servers(), &format!("purge{at}"), mode, &slow).await?;
         sender.producer.prepare_topic(&name).await?;
         sender.send_numbers(&name, 0..100).await?;
@@ -133,16 +133,14 @@ async fn nothing_is_heard_or_sent_after_a_purge() -> Result<()> {
         }
         assert_eq!(sender.producer.flush(LONG).await.unwrap_err().kind, ErrorKind::Fenced);
         tokio::time::timeout(LONG, sender.producer.room()).await?;
-        let heard = sender.heard.clone();
-        drop(sender);
-        // A later producer's record is the only one, and by then the purged ones would have come.
+        // A record of another producer lingers as long, so the purged ones would be there before it.
         let mut next =
-            Sender::open(broker.bootstrap_servers(), &format!("purge{at}"), mode, &Properties::new()).await?;
+            Sender::open(broker.bootstrap_servers(), &format!("next{at}"), DeliveryMode::Plain, &slow).await?;
         next.send(&name, None, Some(b"7")).await?;
         next.producer.flush(LONG).await?;
-        let heard = heard.heard();
+        let heard = sender.heard.heard();
         assert!(heard.delivered.is_empty() && heard.below.is_empty() && heard.failed.is_empty());
-        let read = read_all(broker.bootstrap_servers(), &name, true)?;
+        let read = read_all(broker.bootstrap_servers(), &name, false)?;
         assert_eq!(read.iter().map(|r| r.text()).collect::<Vec<_>>(), ["7"]);
     }
     Ok(())
@@ -296,34 +294,40 @@ async fn what_the_broker_refuses_ends_the_producer_unless_it_is_tolerated() -> R
     Ok(())
 }
 
-/// Two producers of one node share its memory; the one that came first gives way.
+/// The producers of a node share its memory, whoever comes and goes.
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn memory_is_shared() -> Result<()> {
-    let broker = EmbeddedBroker::start().await?;
+    use rdkafka::mocking::MockCluster;
+    let cluster = MockCluster::new(1)?;
     let name = topic("shared");
-    broker.create_topic(&name, 1)?;
-    let node = with(worker(broker.bootstrap_servers()), &[("thalweg.producer.buffer.bytes", "4000000")]);
+    cluster.create_topic(&name, 1, 1)?;
+    // Nothing is delivered, so what is taken stays.
+    cluster.partition_leader(&name, 0, None)?;
+    let node = with(worker(&cluster.bootstrap_servers()), &[("thalweg.producer.buffer.bytes", "4000000")]);
     let sinks = KafkaSinks::new(node);
-    let slow = Properties::from([("producer.override.linger.ms", "5000")]);
     let value = vec![b'x'; 100_000];
-    let fill = |mut sender: Sender, name: Arc<str>| {
-        let value = value.clone();
+    let fill = |sender: &mut Sender| {
         let mut taken = 0;
         while sender.try_send(&name, None, Some(&value)).is_ok() {
             taken += 1;
         }
-        (sender, taken)
+        taken
     };
-    let one = Sender::from(&sinks, "one", DeliveryMode::Plain, &slow).await?;
-    // Filling may race with deliveries of full batches, which only make more room.
-    let (one, alone) = fill(one, name.clone());
-    assert!(alone >= 39, "{alone}");
-    let two = Sender::from(&sinks, "two", DeliveryMode::Plain, &slow).await?;
+    let open = async |connector: &str| Sender::from(&sinks, connector, DeliveryMode::Plain, &Properties::new()).await;
+    let mut one = open("one").await?;
+    assert_eq!(fill(&mut one), 39);
+    let mut two = open("two").await?;
+    assert_eq!(fill(&mut two), 19, "half of it");
     drop(one);
-    let three = Sender::from(&sinks, "three", DeliveryMode::Plain, &slow).await?;
-    let (_three, half) = fill(three, name.clone());
-    assert!(half >= 19, "{half}");
-    drop(two);
+    assert_eq!(fill(&mut two), 20, "all of it");
+    let mut bounded = Sender::from(
+        &sinks,
+        "bounded",
+        DeliveryMode::Plain,
+        &Properties::from([("producer.override.buffer.memory", "1000000")]),
+    )
+    .await?;
+    assert_eq!(fill(&mut bounded), 9, "a limit of its own");
     Ok(())
 }
 
