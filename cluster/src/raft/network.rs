@@ -5,6 +5,7 @@
 //!
 //! It does not: answer calls; [`crate::consensus`] does.
 
+use std::collections::BTreeMap;
 use std::future::Future;
 use std::sync::Arc;
 use std::time::Duration;
@@ -16,6 +17,7 @@ use openraft::raft::{
     TransferLeaderResponse, VoteRequest, VoteResponse,
 };
 use openraft::{AnyError, OptionalSend};
+use parking_lot::RwLock;
 
 use super::snapshot::{Snapshot, SnapshotData};
 use super::types::{LogId, Member, MembershipRecord, TypeConfig, Vote, VoteRecord};
@@ -29,10 +31,24 @@ const APPEND_DEADLINE: Duration = Duration::from_secs(5);
 const CHUNK_DEADLINE: Duration = Duration::from_secs(30);
 const CHUNK: usize = 1 << 20;
 
+/// Where members are now. openraft keeps the address that a member had when it began to call it; a
+/// member that moves keeps its id.
+#[derive(Debug, Default)]
+pub struct Addresses {
+    current: RwLock<BTreeMap<NodeId, Arc<str>>>,
+}
+
+impl Addresses {
+    pub fn replace(&self, members: impl IntoIterator<Item = (NodeId, Arc<str>)>) {
+        *self.current.write() = members.into_iter().collect();
+    }
+}
+
 /// Makes a [`Peer`] per member.
 pub struct Network {
     pub transport: Arc<dyn Transport>,
     pub node: NodeId,
+    pub addresses: Arc<Addresses>,
 }
 
 /// One member, as seen by this node's Raft.
@@ -40,7 +56,9 @@ pub struct Peer {
     transport: Arc<dyn Transport>,
     node: NodeId,
     target: NodeId,
-    to: Destination,
+    addresses: Arc<Addresses>,
+    /// Where it was when it was added.
+    first: Arc<str>,
     heartbeat: bool,
 }
 
@@ -50,7 +68,8 @@ impl Network {
             transport: self.transport.clone(),
             node: self.node,
             target,
-            to: Destination::node(target, member.address.as_str()),
+            addresses: self.addresses.clone(),
+            first: member.address.as_str().into(),
             heartbeat,
         }
     }
@@ -78,8 +97,10 @@ impl Peer {
         request: Request,
         deadline: Duration,
     ) -> Result<Response, CallError> {
-        match self.transport.call(&self.to, lane, request, deadline).await {
-            Ok(Response::Failed(failure)) => Err(unreachable(&failed(&self.to, &failure))),
+        let address = self.addresses.current.read().get(&self.target).unwrap_or(&self.first).clone();
+        let to = Destination::node(self.target, address);
+        match self.transport.call(&to, lane, request, deadline).await {
+            Ok(Response::Failed(failure)) => Err(unreachable(&failed(&to, &failure))),
             Ok(response) => Ok(response),
             Err(RpcError::Timeout { .. }) => {
                 Err(Timeout { action: what, id: self.node, target: self.target, timeout: deadline }.into())

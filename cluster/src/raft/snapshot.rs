@@ -41,6 +41,14 @@ impl SnapshotData {
         }
     }
 
+    /// Whether the frame is whole and unharmed.
+    pub(crate) async fn check(&self) -> Result<(), String> {
+        let frame = self.0.clone();
+        let checked =
+            tokio::task::spawn_blocking(move || frame::body(Kind::Snapshot, &frame, MAX_SNAPSHOT).map(|_| ())).await;
+        checked.map_err(|e| e.to_string())?.map_err(|e| e.to_string())
+    }
+
     /// Checks and decodes, off the runtime's workers.
     pub(super) async fn decode(&self) -> Result<State, String> {
         let frame = self.0.clone();

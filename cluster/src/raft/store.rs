@@ -38,7 +38,7 @@ use std::sync::Arc;
 
 use bincode::{Decode, Encode};
 use bytes::Bytes;
-use parking_lot::Mutex;
+use parking_lot::{Mutex, RwLock};
 use redb::{Database, ReadableDatabase, TableDefinition};
 use tokio::sync::{mpsc, oneshot, watch};
 
@@ -100,7 +100,8 @@ pub struct Store {
 
 struct Inner {
     path: PathBuf,
-    database: Arc<Database>,
+    /// Gone once the store is closed, so that the file is free although a handle remains.
+    database: RwLock<Option<Arc<Database>>>,
     identity: Mutex<Identity>,
     tail: Mutex<Tail>,
     queue: mpsc::Sender<Write>,
@@ -140,7 +141,7 @@ impl Store {
         let writer = Writer::new(path.to_owned(), database.clone(), failed);
         let inner = Arc::new(Inner {
             path: path.to_owned(),
-            database,
+            database: RwLock::new(Some(database)),
             identity: Mutex::new(identity),
             tail: Mutex::new(tail),
             queue,
@@ -212,11 +213,18 @@ impl Store {
     pub async fn save_snapshot(&self, meta: &SnapshotMeta, state: Bytes) -> Result<(), StoreError> {
         let meta = self.encode(Kind::SnapshotMeta, &SnapshotMetaRecord::from(meta))?;
         self.write(|done| Write::Snapshot { meta, state, done }).await?;
-        self.inner.tail.lock().snapshot = true;
+        let mut tail = self.inner.tail.lock();
+        tail.snapshot = true;
+        tail.logged = 0;
         Ok(())
     }
 
-    /// Writes what is queued and ends the writer. Later writes fail.
+    /// Encoded size of the entries appended since the last snapshot, or since the start.
+    pub fn bytes_since_snapshot(&self) -> u64 {
+        self.inner.tail.lock().logged
+    }
+
+    /// Writes what is queued, ends the writer and gives the file back. Later reads and writes fail.
     pub async fn close(&self) {
         // If the writer has ended already there is nothing to wait for.
         let _ = self.write(|done| Write::Stop { done }).await;
@@ -225,6 +233,9 @@ impl Store {
             // A panic of the writer has been reported as a failure.
             let _ = tokio::task::spawn_blocking(move || thread.join()).await;
         }
+        let database = self.inner.database.write().take();
+        // Closing reads and writes the file.
+        let _ = tokio::task::spawn_blocking(move || drop(database)).await;
     }
 
     async fn write(&self, write: impl FnOnce(Done) -> Write) -> Result<(), StoreError> {
@@ -253,7 +264,8 @@ impl Store {
         read: impl FnOnce(&Path, &Database) -> Result<T, StoreError> + Send + 'static,
     ) -> Result<T, StoreError> {
         let inner = self.inner.clone();
-        let done = tokio::task::spawn_blocking(move || read(&inner.path, &inner.database)).await;
+        let database = self.inner.database.read().clone().ok_or_else(|| self.closed())?;
+        let done = tokio::task::spawn_blocking(move || read(&inner.path, &database)).await;
         done.unwrap_or_else(|e| Err(StoreError::corrupt(&self.inner.path, "file", &e)))
     }
 }

@@ -26,8 +26,10 @@ use crate::raft::unit::NodeId;
 const HOLD: Duration = Duration::from_millis(500);
 /// How long an answer may be late before the peer counts as unreachable.
 const PATIENCE: Duration = Duration::from_millis(1000);
-/// Between two tries to reach a peer that is not there.
-const RETRY: Duration = Duration::from_millis(250);
+/// Between tries to reach a peer that is not there: soon at first, since a process that ends may
+/// close its connections before its port.
+const RETRY: [Duration; 4] =
+    [Duration::from_millis(20), Duration::from_millis(50), Duration::from_millis(100), Duration::from_millis(250)];
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum PeerEvent {
@@ -117,6 +119,11 @@ impl Presence {
         matches!(self.seen(node), Seen::There { .. })
     }
 
+    /// Whether the last question was not answered. A peer that was not asked yet is not away.
+    pub fn is_away(&self, node: NodeId) -> bool {
+        matches!(self.seen(node), Seen::Gone | Seen::Unreachable)
+    }
+
     /// The start of the peer's process that answers at present.
     pub fn incarnation(&self, node: NodeId) -> Option<u64> {
         match self.seen(node) {
@@ -144,12 +151,14 @@ async fn watch(
     events: broadcast::Sender<PeerEvent>,
 ) {
     let mut hold = Duration::ZERO;
+    let mut tries = 0;
     loop {
         let ping = Request::Ping { hold_ms: hold.as_millis() as u32 };
         let answer = transport.call(&to, Lane::Consensus, ping, hold + PATIENCE).await;
         let (now, pause) = match answer {
             Ok(Response::Pong { incarnation }) => {
                 hold = HOLD;
+                tries = 0;
                 (Seen::There { incarnation }, Duration::ZERO)
             }
             // Broken tells nothing yet: the next ping does, at once.
@@ -157,9 +166,12 @@ async fn watch(
                 hold = Duration::ZERO;
                 continue;
             }
-            Err(e) if e.is_gone() => (Seen::Gone, RETRY),
             Err(RpcError::Closed) => return,
-            Ok(_) | Err(_) => (Seen::Unreachable, RETRY),
+            other => {
+                let pause = RETRY[tries.min(RETRY.len() - 1)];
+                tries += 1;
+                (if other.is_err_and(|e| e.is_gone()) { Seen::Gone } else { Seen::Unreachable }, pause)
+            }
         };
         if !matches!(now, Seen::There { .. }) {
             hold = Duration::ZERO;

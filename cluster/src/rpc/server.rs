@@ -72,6 +72,8 @@ pub(super) async fn run(
             }
         }
     }
+    // The port first: who sees its connection end must find that the port refuses.
+    drop(listener);
     connections.shutdown().await;
 }
 

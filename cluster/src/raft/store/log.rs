@@ -27,6 +27,8 @@ pub(super) struct Tail {
     pub last: Option<LogId>,
     /// The file holds a snapshot.
     pub snapshot: bool,
+    /// Encoded size of what was appended since the last snapshot.
+    pub logged: u64,
     /// Index of the oldest entry, if nothing was purged.
     begin: u64,
     /// Without a hole, up to `last`; with encoded sizes.
@@ -66,6 +68,7 @@ impl Tail {
             durable: last.as_ref().map_or(0, |l| l.index + 1),
             last,
             snapshot,
+            logged: 0,
             begin,
             entries: VecDeque::new(),
             bytes: 0,
@@ -104,6 +107,7 @@ impl Tail {
         }
         self.last = Some(entry.log_id);
         self.bytes += size;
+        self.logged += size as u64;
         self.entries.push_back((entry, size));
         Ok(())
     }
