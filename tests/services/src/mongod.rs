@@ -132,14 +132,17 @@ impl ReplicaSet {
             doc! {"electionTimeoutMillis": 1000, "heartbeatIntervalMillis": 200, "catchUpTimeoutMillis": 1000}
         };
         let first = set.members[0].direct().await?;
-        first
-            .database("admin")
-            .run_command(doc! {"replSetInitiate": {"_id": name, "members": hosts, "settings": settings}})
-            .await
-            .map_err(|e| match &set.members[0].process {
-                Some(p) => p.failure(&format!("replSetInitiate: {e}")),
-                None => e.into(),
-            })?;
+        let initiate = doc! {"replSetInitiate": {"_id": name, "members": hosts, "settings": settings}};
+        // Refused until every member listens.
+        until("replSetInitiate", UP, || async {
+            first.database("admin").run_command(initiate.clone()).await?;
+            Ok(Some(()))
+        })
+        .await
+        .map_err(|e| match &set.members[0].process {
+            Some(p) => p.failure(&format!("{e:#}")),
+            None => e,
+        })?;
         let primary = set.primary().await?;
         let client = set.members[primary].direct().await?;
         until("every member is primary or secondary", UP, || async {
