@@ -2,13 +2,20 @@
 //!
 //! Files in the order in which a write passes through them: `unit` names what is placed; `command`
 //! is what can be written and answered; `proposer` is how everybody above hands a command in;
-//! `state` is what applying it does; `view` is how everybody above reads the result.
+//! `state` is what applying it does; `view` is how everybody above reads the result. Beneath:
+//! `types` are openraft's parameters and their stored forms, `store` keeps log and vote, `network`
+//! carries openraft's calls, `machine` applies entries, `snapshot` is the state as bytes.
 //!
 //! Everything above Raft uses [`Proposer`] and [`StateView`] only.
 
 pub mod command;
+pub mod machine;
+pub mod network;
 pub mod proposer;
+pub mod snapshot;
 pub mod state;
+pub mod store;
+pub mod types;
 pub mod unit;
 pub mod view;
 
@@ -24,3 +31,8 @@ use bincode::config::{Configuration, Limit, LittleEndian, Varint};
 /// limit bounds what a damaged length can make a decoder allocate.
 pub const BODY: Configuration<LittleEndian, Varint, Limit<{ 1 << 30 }>> =
     bincode::config::standard().with_limit::<{ 1 << 30 }>();
+
+#[cfg(test)]
+mod golden;
+#[cfg(test)]
+pub(crate) mod local;
