@@ -1,33 +1,48 @@
 //! MongoDB source: change streams and snapshots, as records in Debezium's format.
 //!
-//! In the order in which a change passes: `options` is the configuration; `pipeline` builds the
-//! change stream that is asked for; `token` and `position` say where it resumes; `split` joins the
-//! fragments of large events; `filter` decides what is captured; `event` makes records with the
-//! schemas of `schema`, the keys of `key` and the texts of `extended_json`; `errors` sorts what the
-//! server refuses. `lenient_json` reads queries that people write.
+//! In the order in which a change passes: `options` is the configuration; `connector` plans the tasks
+//! (`plan`), having looked at the cluster (`check`, `topology`, `shard`), and `task` opens their
+//! partitions. A partition has two sides. `pump` fetches: over a `link` (`connect`, `outage`) it
+//! finds where to `start` (`offsets`), copies collections (`snapshot`, `window`) and follows the change
+//! `stream`, whose `pipeline` is asked for; raw replies (`reply`) go as `feed` to the other side.
+//! `reader` decodes: `token` and `position` say where to resume; `split` joins the fragments of large
+//! events; `filter` decides what is captured; `event` makes records of a `change` with the schemas of
+//! `schema`, the keys of `key` and the texts of `extended_json`. `errors` sorts what the server
+//! refuses. `raw` walks BSON; `lenient_json` reads queries that people write.
 
+mod change;
+mod check;
 mod connect;
+mod connector;
+mod errors;
+pub mod event;
 pub mod extended_json;
 mod failure;
+mod feed;
 pub mod filter;
+pub mod key;
 pub mod lenient_json;
+mod link;
 pub mod namespace;
+mod offsets;
 pub mod options;
 mod outage;
+pub mod pipeline;
 mod plan;
+pub mod position;
+mod pump;
 pub mod raw;
+mod reader;
 mod reply;
+pub mod schema;
 mod shard;
+mod snapshot;
+pub mod split;
 mod start;
 mod stream;
+mod task;
+pub mod token;
 mod topology;
 mod window;
-mod errors;
-pub mod pipeline;
-pub mod position;
-pub mod token;
-mod change;
-pub mod event;
-pub mod key;
-pub mod schema;
-pub mod split;
+
+pub use connector::MongoDbConnector;

@@ -35,7 +35,10 @@ struct StoredShard {
 pub(crate) enum Share {
     WholeCluster,
     /// These of `of` shards.
-    Shards { shards: Vec<Shard>, of: usize },
+    Shards {
+        shards: Vec<Shard>,
+        of: usize,
+    },
 }
 
 /// Contiguous groups in the order of the names; the first ones are one larger if it does not come
@@ -65,8 +68,7 @@ pub(crate) fn whole_cluster(config: &Properties) -> Vec<Properties> {
 /// One task per group of shards.
 pub(crate) fn by_shard(config: &Properties, groups: &[Vec<Shard>]) -> Result<Vec<Properties>, serde_json::Error> {
     let of = groups.iter().map(Vec::len).sum();
-    let stored =
-        |s: &Shard| StoredShard { rs: s.name.to_string(), id: s.id.to_string(), hosts: s.hosts.to_string() };
+    let stored = |s: &Shard| StoredShard { rs: s.name.to_string(), id: s.id.to_string(), hosts: s.hosts.to_string() };
     groups
         .iter()
         .enumerate()
@@ -96,7 +98,10 @@ mod tests {
     use super::*;
 
     fn shards(names: &str) -> Vec<Shard> {
-        names.chars().map(|c| Shard { name: c.to_string().into(), id: format!("{c}0").into(), hosts: format!("{c}:1").into() }).collect()
+        names
+            .chars()
+            .map(|c| Shard { name: c.to_string().into(), id: format!("{c}0").into(), hosts: format!("{c}:1").into() })
+            .collect()
     }
 
     fn names(groups: &[Vec<Shard>]) -> Vec<String> {

@@ -4,46 +4,38 @@
 //! not only in batches ([`Budget`]). Nothing here looks into a document.
 
 use std::sync::Arc;
-use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
+use std::sync::atomic::{AtomicUsize, Ordering};
 
 use bytes::Bytes;
 use mongodb::raw_batch_cursor::RawBatch;
 use tokio::sync::Notify;
 
-/// Bytes of replies of one partition that are fetched but not yet let go.
+/// Bytes of replies of one partition that something still refers to.
 ///
-/// Soft: the reply that crosses the limit is kept. Fetching also goes on while the consumer has
-/// nothing left to work on, so whatever it holds on to cannot stop it for good.
+/// Soft: the reply that crosses the limit is kept. Whoever keeps a document for longer than the
+/// documents behind it must copy it, or fetching stops for good.
 #[derive(Debug)]
 pub(crate) struct Budget {
     used: AtomicUsize,
     limit: usize,
-    starved: AtomicBool,
-    changed: Notify,
+    freed: Notify,
 }
 
 impl Budget {
     pub(crate) fn new(limit: usize) -> Arc<Self> {
-        Arc::new(Self { used: AtomicUsize::new(0), limit, starved: AtomicBool::new(true), changed: Notify::new() })
+        Arc::new(Self { used: AtomicUsize::new(0), limit, freed: Notify::new() })
     }
 
     /// Resolves when another reply may be asked for.
     pub(crate) async fn room(&self) {
         loop {
-            let changed = self.changed.notified();
-            tokio::pin!(changed);
-            changed.as_mut().enable();
-            if self.used.load(Ordering::Acquire) < self.limit || self.starved.load(Ordering::Acquire) {
+            let freed = self.freed.notified();
+            tokio::pin!(freed);
+            freed.as_mut().enable();
+            if self.used.load(Ordering::Acquire) < self.limit {
                 return;
             }
-            changed.await;
-        }
-    }
-
-    /// Whether the consumer waits for the next reply.
-    pub(crate) fn set_starved(&self, starved: bool) {
-        if self.starved.swap(starved, Ordering::AcqRel) != starved && starved {
-            self.changed.notify_waiters();
+            freed.await;
         }
     }
 
@@ -62,7 +54,7 @@ impl Drop for Held {
     fn drop(&mut self) {
         let before = self.budget.used.fetch_sub(self.bytes, Ordering::AcqRel);
         if before >= self.budget.limit && before - self.bytes < self.budget.limit {
-            self.budget.changed.notify_waiters();
+            self.budget.freed.notify_waiters();
         }
     }
 }
@@ -112,7 +104,8 @@ impl Reply {
             .or_else(|_| cursor.get_array("firstBatch"))
             .map_err(|e| BadReply(e.to_string()))?
             .as_bytes();
-        let token = cursor.get_document("postBatchResumeToken").ok().map(|t| bytes.slice_ref(t.as_bytes()));
+        // Copied: it is kept for longer than the documents.
+        let token = cursor.get_document("postBatchResumeToken").ok().map(|t| Bytes::copy_from_slice(t.as_bytes()));
         let documents = Documents::of_array(bytes.slice_ref(documents));
         Ok(Self { documents, token, exhausted: id == 0 })
     }
@@ -218,9 +211,8 @@ mod tests {
     }
 
     #[test]
-    fn the_budget_opens_when_bytes_are_let_go_or_the_consumer_starves() {
+    fn the_budget_opens_when_bytes_are_let_go() {
         let budget = Budget::new(10);
-        budget.set_starved(false);
         let first = budget.hold(8);
         assert!(budget.room().now_or_never().is_some());
         let second = budget.hold(8);
@@ -230,8 +222,7 @@ mod tests {
         assert!(waiting.now_or_never().is_some());
         let _third = budget.hold(20);
         assert!(budget.room().now_or_never().is_none());
-        budget.set_starved(true);
-        assert!(budget.room().now_or_never().is_some());
         drop(second);
+        assert!(budget.room().now_or_never().is_none());
     }
 }

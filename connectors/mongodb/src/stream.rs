@@ -14,7 +14,9 @@ use mongodb::error::Result;
 use mongodb::raw_batch_cursor::RawBatchCursor;
 
 use crate::options::{CaptureScope, FullDocument, MongoConfig};
+use crate::position::MongoPosition;
 use crate::reply::{Budget, Reply};
+use crate::token::Token;
 
 /// Most events in one reply: while a backlog is read, the server works on one reply while the one
 /// before it is decoded, so replies should not take long to fill. The server's limit of 16 MB holds
@@ -34,6 +36,23 @@ pub(crate) enum StartAt {
     AfterInvalidate(RawDocumentBuf),
     /// At this cluster time, inclusive.
     Time(Timestamp),
+}
+
+impl StartAt {
+    pub(crate) fn behind(position: &MongoPosition) -> Self {
+        match (&position.token, position.time()) {
+            (Some(token), _) => Self::behind_token(token),
+            (None, Some(time)) => Self::Time(time),
+            (None, None) => Self::Now,
+        }
+    }
+
+    pub(crate) fn behind_token(token: &Token) -> Self {
+        if token.is_from_invalidate() {
+            return Self::AfterInvalidate(token.to_document());
+        }
+        Self::After(token.to_document())
+    }
 }
 
 /// Everything the stream needs beside a client and a start.
@@ -59,6 +78,11 @@ impl StreamSettings {
             max_await: config.cursor.max_await,
             timeout,
         }
+    }
+
+    /// Longest wait for one operation that does not await changes.
+    pub(crate) fn timeout(&self) -> Option<Duration> {
+        self.timeout
     }
 
     /// Database and `aggregate` command. A stream that only finds a position asks for no images.

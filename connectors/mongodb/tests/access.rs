@@ -98,7 +98,8 @@ async fn mgo_08_and_mgo_26_rights() -> Result<()> {
     users.run_command(one).await?;
     users.run_command(doc! {"createUser": "one", "pwd": "p", "roles": ["one"]}).await?;
     users.run_command(doc! {"createUser": "none", "pwd": "p", "roles": []}).await?;
-    let uri = |user: &str, password: &str| format!("mongodb://{user}:{password}@127.0.0.1:{}/?replicaSet=rs0", server.port);
+    let uri =
+        |user: &str, password: &str| format!("mongodb://{user}:{password}@127.0.0.1:{}/?replicaSet=rs0", server.port);
 
     // A wrong password: said at once, by check and by a task, and not asked again.
     for wrong in [
@@ -141,7 +142,10 @@ async fn mgo_08_and_mgo_26_rights() -> Result<()> {
     // And not for the deployment: the missing right is named.
     let all = config(&uri("inv", "p%40ss"), &[]);
     let (messages, _) = check(&all).await;
-    assert!(messages[0].1.starts_with("User doesn't have sufficient privileges: not authorized on admin"), "{messages:?}");
+    assert!(
+        messages[0].1.starts_with("User doesn't have sufficient privileges: not authorized on admin"),
+        "{messages:?}"
+    );
     assert!(messages[0].1.contains("capture.scope"), "{messages:?}");
     let error = Run::start(&all, &Offsets::new()).await?.error().await?;
     assert_eq!((error.kind, error.policy()), (ErrorKind::Permission, Policy::NeedsUser), "{error}");

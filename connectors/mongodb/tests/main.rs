@@ -4,7 +4,7 @@
 //! records, errors and states of servers. Names that start with `mgo_` are cases of the catalogue of
 //! known faults of comparable products.
 
-#![allow(clippy::unwrap_used, clippy::expect_used, clippy::panic)]
+#![allow(clippy::unwrap_used, clippy::expect_used, clippy::panic, unreachable_pub)]
 
 mod access;
 mod elections;

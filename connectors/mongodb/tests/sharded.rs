@@ -40,7 +40,8 @@ fn shard(name: &str) -> SourcePartition {
 
 #[tokio::test]
 async fn mgo_30_shards_are_spread_over_tasks() -> Result<()> {
-    let three = listed(&[("s3", "rsC/h:3"), ("s1", "rsA/h:1,h:11"), ("s2", "rsB/h:2"), ("s1b", "rsA/h:1"), ("bad", "h:9")]);
+    let three =
+        listed(&[("s3", "rsC/h:3"), ("s1", "rsA/h:1,h:11"), ("s2", "rsB/h:2"), ("s1b", "rsA/h:1"), ("bad", "h:9")]);
     let router = Router::start(three, None).await?;
     for (max, expected) in [
         (1, vec![vec!["rsA", "rsB", "rsC"]]),
@@ -83,7 +84,11 @@ async fn shards_cannot_be_listed() -> Result<()> {
     assert!(error.to_string().contains("config.shards"), "{error}");
     let mut validation = connector.validate(&by_shard(&router, &quick));
     connector.check(&by_shard(&router, &quick), &mut validation, PATIENCE).await;
-    assert!(validation.messages()[0].starts_with("User doesn't have sufficient privileges: "), "{:?}", validation.messages());
+    assert!(
+        validation.messages()[0].starts_with("User doesn't have sufficient privileges: "),
+        "{:?}",
+        validation.messages()
+    );
 
     router.set_shards(Shards::Broken);
     let error = connector.plan_tasks(&by_shard(&router, &quick), 3).await.unwrap_err();
@@ -123,7 +128,8 @@ async fn another_set_of_shards_is_planned_again() -> Result<()> {
     tokio::time::timeout(PATIENCE, wanted).await?;
     // In the other mode, and when cancelled, it never resolves by itself.
     let cancel = CancellationToken::new();
-    let watching = connector.replan_wanted(&self::config(&router.uri(), &[]), cancel.clone());
+    let through_router = self::config(&router.uri(), &[]);
+    let watching = connector.replan_wanted(&through_router, cancel.clone());
     assert!(tokio::time::timeout(Duration::from_millis(50), watching).await.is_err());
     Ok(())
 }
@@ -138,10 +144,13 @@ async fn every_shard_is_read_with_offsets_of_its_own() -> Result<()> {
     for (set, id) in [(&a, 1), (&b, 2)] {
         set.client().await?.database("shop").collection("orders").insert_one(doc! {"_id": id}).await?;
     }
-    let config = by_shard(&router, &[
-        ("database.include.list", "shop"),
-        ("mongodb.connection.string.shard.params", "readPreference=primaryPreferred&appName=by_shard"),
-    ]);
+    let config = by_shard(
+        &router,
+        &[
+            ("database.include.list", "shop"),
+            ("mongodb.connection.string.shard.params", "readPreference=primaryPreferred&appName=by_shard"),
+        ],
+    );
     let offsets = Offsets::new();
     let running = tasks(&config, 1).await?;
     assert_eq!(running.len(), 1);
@@ -153,11 +162,8 @@ async fn every_shard_is_read_with_offsets_of_its_own() -> Result<()> {
         assert_eq!(read.topic, "t.shop.orders");
         // The parameters arrived at the shard.
         let seen = set.client().await?.database("admin").run_command(doc! {"currentOp": 1, "$all": true}).await?;
-        let names: BTreeSet<&str> = seen
-            .get_array("inprog")?
-            .iter()
-            .filter_map(|op| op.as_document()?.get_str("appName").ok())
-            .collect();
+        let names: BTreeSet<&str> =
+            seen.get_array("inprog")?.iter().filter_map(|op| op.as_document()?.get_str("appName").ok()).collect();
         assert!(names.contains("by_shard"), "{names:?}");
         set.client().await?.database("shop").collection("orders").insert_one(doc! {"_id": 10}).await?;
         assert_eq!(run.record().await?.op(), "c");
@@ -175,7 +181,7 @@ async fn every_shard_is_read_with_offsets_of_its_own() -> Result<()> {
     let mut allowed = config.clone();
     allowed.set("internal.mongodb.allow.offset.invalidation", "true");
     let running = tasks(&allowed, 1).await?;
-    let mut run = Run::open(&*running[0], &shard("rsA"), &whole).await?;
+    let mut run = Run::open(&*running[0], &shard("rsA"), &whole.copy()).await?;
     let record = run.record().await?;
     assert_eq!(record.op(), "c", "no snapshot");
     run.stop().await?;
@@ -214,11 +220,14 @@ async fn mgo_27_through_the_router() -> Result<()> {
     };
     let error = Run::start(&config, &per_shard(&["rsA", "s2"])).await?.error().await?;
     assert_eq!(error.policy(), Policy::NeedsUser);
-    assert!(error.to_string().contains(
-        "Offsets from previous version are invalid, either manually delete them or set \
+    assert!(
+        error.to_string().contains(
+            "Offsets from previous version are invalid, either manually delete them or set \
          'internal.mongodb.allow.offset.invalidation=true' to allow streaming to resume from the oldest shard specific \
          offset"
-    ), "{error}");
+        ),
+        "{error}"
+    );
 
     let mut allowed = config.clone();
     allowed.set("internal.mongodb.allow.offset.invalidation", "true");

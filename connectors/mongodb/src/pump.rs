@@ -1,0 +1,398 @@
+//! The fetching side of a partition: connects, decides where to start, copies collections, follows
+//! the change stream.
+//!
+//! Runs as a task of its own that ends with the generation, and hands everything over through one
+//! bounded channel: so the decoding side only ever waits on that channel and may be dropped at any
+//! await. An error that ends the run is the last thing in the channel.
+
+use std::collections::BTreeMap;
+use std::convert::Infallible;
+use std::sync::Arc;
+
+use parking_lot::Mutex;
+use thalweg_config::Secret;
+use thalweg_core::progress::{PartitionProgress, SnapshotProgress};
+use thalweg_core::{Error, ErrorKind, Phase};
+use tokio::sync::mpsc;
+use tokio_util::sync::CancellationToken;
+use tracing::{info, warn};
+
+use crate::connect;
+use crate::errors::{self, Class};
+use crate::feed::Feed;
+use crate::filter::{NameList, NamespaceFilter, SnapshotSelection};
+use crate::link::{Ended, Link};
+use crate::offsets::StoredOffsets;
+use crate::options::MongoConfig;
+use crate::pipeline;
+use crate::position::MongoPosition;
+use crate::reply::Budget;
+use crate::shard;
+use crate::snapshot::{self, Copier};
+use crate::start::Known;
+use crate::stream::{ChangeStream, StartAt, StreamSettings};
+use crate::topology::{self, Cluster};
+use crate::window;
+
+/// Positions lost one after the other, each in spite of a new snapshot, after which more of the same
+/// is no use.
+const LOSSES_IN_A_ROW: u32 = 3;
+
+/// What the partition is: decides which stored offset counts.
+#[derive(Debug, Clone)]
+pub(crate) enum Part {
+    WholeCluster,
+    /// One of `of` shards.
+    Shard {
+        replica_set: Arc<str>,
+        of: usize,
+    },
+}
+
+pub(crate) struct Pump {
+    pub(crate) config: Arc<MongoConfig>,
+    pub(crate) filter: Arc<NamespaceFilter>,
+    /// The partition's connection string.
+    pub(crate) uri: Secret,
+    pub(crate) part: Part,
+    pub(crate) offsets: StoredOffsets,
+    pub(crate) progress: Arc<PartitionProgress>,
+    pub(crate) budget: Arc<Budget>,
+    pub(crate) out: mpsc::Sender<Result<Feed, Error>>,
+}
+
+impl Pump {
+    /// Runs until cancelled, or until an error ends it. Returns the client for an orderly end.
+    pub(crate) async fn run(self, cancel: CancellationToken) {
+        let reading = async {
+            let Err(error) = self.read().await;
+            // Nobody listens any more: the generation has ended.
+            let _ = self.out.send(Err(error)).await;
+        };
+        tokio::select! {
+            biased;
+            () = cancel.cancelled() => {}
+            () = reading => {}
+        }
+    }
+
+    async fn read(&self) -> Result<Infallible, Error> {
+        let mut link = Link::new(&self.config, self.uri.reveal(), &self.progress).await?;
+        let cluster = link.insist(Phase::Start, async |client| Ok(topology::detect(&client).await?)).await?;
+        if cluster == Cluster::Standalone {
+            return Err(standalone());
+        }
+        let timeout = connect::socket_timeout(&self.config.connection, self.uri.reveal());
+        let settings = StreamSettings::new(&self.config, pipeline::stages(&self.config), timeout);
+        self.survey(&mut link).await?;
+
+        let mode = self.config.snapshot.mode;
+        let mut position = self.stored(&mut link, &cluster).await?;
+        let mut known = match &position {
+            None => Known::Nothing,
+            Some(position) if position.is_unfinished() => Known::Unfinished,
+            Some(_) => Known::Position,
+        };
+        match known {
+            Known::Nothing => info!("no previous offset has been found"),
+            Known::Unfinished => {
+                mode.check_unfinished()?;
+                info!("the previous snapshot was not finished, it is taken again");
+            }
+            Known::Position => {}
+        }
+        let mut losses = 0;
+        let mut stream = None;
+        if known == Known::Position && self.config.check_position {
+            let mut start = position.as_ref().map_or(StartAt::Now, StartAt::behind);
+            match link.open(&settings, &mut start, true, &self.budget, Phase::Start).await {
+                Ok(opened) => stream = Some((start, opened)),
+                Err(Ended::Final(error)) => return Err(error),
+                Err(Ended::Lost(error)) => {
+                    losses = 1;
+                    self.accept_loss(error, position.as_ref(), losses)?;
+                }
+            }
+        }
+        loop {
+            if losses > 0 || mode.reads(known) {
+                stream = None;
+                tokio::time::sleep(self.config.snapshot.delay).await;
+                position = Some(self.copy(&mut link, &settings).await?);
+                known = Known::Position;
+                if mode.streams() {
+                    tokio::time::sleep(self.config.snapshot.streaming_delay).await;
+                }
+            }
+            if !mode.streams() {
+                return self.idle(position).await;
+            }
+            let from = match position.clone() {
+                Some(position) => position,
+                None => {
+                    let first = self.first_position(&mut link, &settings).await?;
+                    self.send(Feed::Start(first.clone())).await?;
+                    first
+                }
+            };
+            self.send(Feed::Stream(from.clone())).await?;
+            let (start, opened) = match stream.take() {
+                Some((start, opened)) => (start, Some(opened)),
+                None => (StartAt::behind(&from), None),
+            };
+            position = Some(from);
+            let Followed { ended, replies } = self.follow(&mut link, &settings, start, opened).await;
+            match ended {
+                Ended::Final(error) => return Err(error),
+                Ended::Lost(error) => {
+                    losses = if replies > 0 { 1 } else { losses + 1 };
+                    self.accept_loss(error, position.as_ref(), losses)?;
+                }
+            }
+        }
+    }
+
+    async fn send(&self, feed: Feed) -> Result<(), Error> {
+        let gone = |_| Error::new(ErrorKind::Internal, Phase::Stream, "the reader of this partition is gone");
+        self.out.send(Ok(feed)).await.map_err(gone)
+    }
+
+    /// What is stored for this partition, under its own name or an older one.
+    async fn stored(&self, link: &mut Link, cluster: &Cluster) -> Result<Option<MongoPosition>, Error> {
+        match &self.part {
+            Part::Shard { replica_set, of } => self.offsets.of_one_shard(replica_set, *of),
+            Part::WholeCluster => {
+                let replica_set = connect::parse(self.uri.reveal()).ok().and_then(|uri| uri.replica_set);
+                let found = self.offsets.of_whole(replica_set.as_deref())?;
+                if found.is_some() || *cluster != Cluster::Sharded {
+                    return Ok(found);
+                }
+                let shards = link
+                    .insist(Phase::Start, async |client| match shard::read_shards(&client).await {
+                        Err(error) if errors::class(&error) == Class::Permission => {
+                            info!(%error, "offsets of single shards are not looked for");
+                            Ok(Vec::new())
+                        }
+                        shards => Ok(shards?),
+                    })
+                    .await?;
+                self.offsets.of_all_shards(&shards)
+            }
+        }
+    }
+
+    /// A mode that reads everything again when the position is lost takes the loss; others do not.
+    fn accept_loss(&self, error: Error, position: Option<&MongoPosition>, losses: u32) -> Result<(), Error> {
+        if losses >= LOSSES_IN_A_ROW {
+            return Err(error.advise(
+                "The oplog is too small for a snapshot: the position at its begin was lost before its end, several \
+                 times. Enlarge the oplog or raise snapshot.max.threads, then restart the task.",
+            ));
+        }
+        if self.config.snapshot.mode.reads_when_lost() {
+            warn!(%error, "the position is lost, everything is read again");
+            return Ok(());
+        }
+        let offset = position.map(|p| serde_json::Value::Object(p.to_offset()).to_string()).unwrap_or_default();
+        let message = format!(
+            "The connector is trying to read change stream starting at {offset}, but this is no longer available on \
+             the server. Reconfigure the connector to use a snapshot mode when needed."
+        );
+        let mut lost = Error::new(ErrorKind::PositionLost, error.phase, message);
+        lost.causes.push(error.message);
+        lost.causes.extend(error.causes);
+        Err(lost)
+    }
+
+    /// Looks at what is captured, if the configuration limits it.
+    async fn survey(&self, link: &mut Link) -> Result<(), Error> {
+        let lists = &self.config.filters;
+        let all = lists.databases == NameList::All && lists.collections == NameList::All;
+        if all && self.config.guardrail.is_none() {
+            return Ok(());
+        }
+        let captured = self.captured(link).await?;
+        if captured.is_empty() && !all {
+            warn!(
+                "After applying the include/exclude list filters, no changes will be captured. Please check your \
+                 configuration!"
+            );
+        }
+        let Some(guardrail) = self.config.guardrail.filter(|g| captured.len() > g.max) else { return Ok(()) };
+        let message =
+            format!("{} collections are captured, guardrail.collections.max allows {}", captured.len(), guardrail.max);
+        if guardrail.fail {
+            return Err(Error::config(message).advise("Narrow the include lists, or raise the limit."));
+        }
+        warn!(
+            captured = captured.len(),
+            allowed = guardrail.max,
+            "more collections are captured than the guardrail allows"
+        );
+        Ok(())
+    }
+
+    async fn captured(&self, link: &mut Link) -> Result<Vec<snapshot::Listed>, Error> {
+        let list = async |client| snapshot::captured(&client, &self.config, &self.filter).await;
+        Ok(link.insist(Phase::Start, list).await?)
+    }
+
+    /// Where a partition starts that has neither an offset nor a snapshot.
+    async fn first_position(&self, link: &mut Link, settings: &StreamSettings) -> Result<MongoPosition, Error> {
+        match self.config.capture.start_at {
+            Some(time) => Ok(MongoPosition::at(time)),
+            None => self.present(link, settings).await,
+        }
+    }
+
+    /// The present end of the change stream.
+    async fn present(&self, link: &mut Link, settings: &StreamSettings) -> Result<MongoPosition, Error> {
+        loop {
+            let mut stream = link.open(settings, &mut StartAt::Now, false, &self.budget, Phase::Start).await?;
+            let reply = match stream.next().await {
+                Ok(Some(reply)) => reply,
+                Ok(None) => continue,
+                Err(error) => {
+                    link.wait_out(&error, Phase::Start).await?;
+                    continue;
+                }
+            };
+            // A change of this very moment: reading starts behind it.
+            if let Some(event) = reply.documents.clone().next() {
+                let event = event.map_err(|e| Error::new(ErrorKind::SourceBusy, Phase::Start, e.to_string()))?;
+                if let Some(position) = MongoPosition::of_event(&event) {
+                    return Ok(position);
+                }
+            }
+            if let Some(token) = reply.token {
+                return Ok(MongoPosition::behind_batch(token));
+            }
+            let now = async |client: mongodb::Client| Ok(topology::operation_time(&client.database("admin")).await?);
+            match link.insist(Phase::Start, now).await? {
+                Some(time) => return Ok(MongoPosition::at(time)),
+                None => {
+                    return Err(Error::config("the server tells neither a resume token nor its operation time")
+                        .advise("Use MongoDB 4.4 or later."));
+                }
+            }
+        }
+    }
+
+    /// A complete snapshot; the position from which the stream goes on.
+    async fn copy(&self, link: &mut Link, settings: &StreamSettings) -> Result<MongoPosition, Error> {
+        let position = self.present(link, settings).await?;
+        self.send(Feed::Start(position.clone().unfinished())).await?;
+        let captured = self.captured(link).await?;
+        let selection = SnapshotSelection::new(&self.config.snapshot.include)?;
+        let list = async |client| snapshot::sources(&client, &self.config, &selection, captured.clone()).await;
+        let sources = link.insist(Phase::Snapshot, list).await?;
+        let expected: BTreeMap<String, SnapshotProgress> = sources
+            .iter()
+            .map(|s| {
+                let expected = s.expected.unwrap_or(0);
+                (s.namespace.to_string(), SnapshotProgress { expected, ..SnapshotProgress::default() })
+            })
+            .collect();
+        self.send(Feed::Snapshot(position.clone(), expected)).await?;
+        let copier = Copier {
+            client: link.client.clone(),
+            out: self.out.clone(),
+            budget: self.budget.clone(),
+            timeout: settings.timeout(),
+            sessions: Arc::new(Mutex::new(Vec::new())),
+        };
+        let copied = tokio::select! {
+            copied = copier.copy(sources, self.config.snapshot.threads) => copied,
+            () = window::watch(&link.client, position.time()) => Ok(()),
+        };
+        if let Err(failed) = copied {
+            PartitionProgress::count(&self.progress.disconnects, 1);
+            let error = errors::error(&failed.error, Phase::Snapshot);
+            let message = format!("Snapshotting of collection {} failed", failed.namespace);
+            let mut whole = Error { message, ..error.clone() };
+            whole.causes.insert(0, error.message);
+            return Err(whole);
+        }
+        self.send(Feed::Copied).await?;
+        Ok(position)
+    }
+
+    /// Nothing more to read, ever.
+    async fn idle(&self, position: Option<MongoPosition>) -> Result<Infallible, Error> {
+        self.send(Feed::Finished(position)).await?;
+        std::future::pending().await
+    }
+
+    /// Hands over one reply after the other, opening the stream again after errors that pass and
+    /// behind events that close it.
+    async fn follow(
+        &self,
+        link: &mut Link,
+        settings: &StreamSettings,
+        mut start: StartAt,
+        mut opened: Option<ChangeStream>,
+    ) -> Followed {
+        let mut replies = 0;
+        loop {
+            let stream = match opened.take() {
+                Some(stream) => Ok(stream),
+                None => link.open(settings, &mut start, true, &self.budget, Phase::Stream).await,
+            };
+            let ended = match stream {
+                Ok(stream) => self.follow_one(link, stream, &mut start, &mut replies).await,
+                Err(ended) => Err(ended),
+            };
+            if let Err(ended) = ended {
+                return Followed { ended, replies };
+            }
+        }
+    }
+
+    /// Until the stream must be opened again, at `start`.
+    async fn follow_one(
+        &self,
+        link: &mut Link,
+        mut stream: ChangeStream,
+        start: &mut StartAt,
+        replies: &mut u64,
+    ) -> Result<(), Ended> {
+        let opened_at = start.clone();
+        loop {
+            let reply = match stream.next().await {
+                Ok(Some(reply)) => reply,
+                Ok(None) => break,
+                Err(error) => return link.wait_out(&error, Phase::Stream).await,
+            };
+            link.answered();
+            *replies += 1;
+            match reply.token.clone().map(MongoPosition::behind_batch) {
+                Some(position) if position.token.is_some() => *start = StartAt::behind(&position),
+                _ => warn!("Resume token not available on this poll"),
+            }
+            let exhausted = reply.exhausted;
+            self.send(Feed::Changes(reply)).await?;
+            if exhausted {
+                break;
+            }
+        }
+        info!("change stream invalidated, opening it again behind the event that closed it");
+        if *start == opened_at {
+            // Closed without an event: not at full speed.
+            tokio::time::sleep(self.config.connection.backoff_initial).await;
+        }
+        Ok(())
+    }
+}
+
+/// How far following the stream came.
+struct Followed {
+    ended: Ended,
+    replies: u64,
+}
+
+pub(crate) fn standalone() -> Error {
+    Error::config("the server is standalone and has no change streams").advise(
+        "Make it a replica set, of one member if need be: start mongod with --replSet rs0, run rs.initiate(), and add \
+         replicaSet=rs0 to mongodb.connection.string.",
+    )
+}

@@ -1,0 +1,102 @@
+//! A task: the partitions it reads, and a reader for each.
+
+use std::sync::Arc;
+
+use async_trait::async_trait;
+use thalweg_config::Secret;
+use thalweg_core::position::SourcePartition;
+use thalweg_core::source::{PartitionContext, PartitionReader, SourceTask, TaskSpec};
+use thalweg_core::{Error, ErrorKind, Phase};
+use tokio::sync::mpsc;
+
+use crate::filter::NamespaceFilter;
+use crate::offsets::{self, StoredOffsets};
+use crate::options::MongoConfig;
+use crate::plan::{self, Share};
+use crate::pump::{Part, Pump};
+use crate::reader::MongoReader;
+use crate::reply::Budget;
+use crate::shard::Shard;
+
+/// Replies fetched ahead, besides the one that the pump has in its hands.
+const REPLIES_AHEAD: usize = 1;
+
+/// Bytes of replies per partition after which nothing more is fetched ahead. A reply has up to
+/// 16 MB, and takes twice its size while the driver receives it.
+const BYTES_AHEAD: usize = 24 << 20;
+
+pub(crate) struct MongoTask {
+    config: Arc<MongoConfig>,
+    filter: Arc<NamespaceFilter>,
+    share: Share,
+    spec: TaskSpec,
+}
+
+impl MongoTask {
+    pub(crate) fn new(spec: TaskSpec) -> Result<Self, Error> {
+        let config = MongoConfig::parse(&spec.config)?;
+        let filter = NamespaceFilter::new(&config.filters)?;
+        let share = plan::share(&spec.config).map_err(|e| {
+            Error::new(ErrorKind::Internal, Phase::Start, "the task's list of shards cannot be read").because(&e)
+        })?;
+        Ok(Self { config: Arc::new(config), filter: Arc::new(filter), share, spec })
+    }
+
+    fn partition_of(&self, shard: &Shard) -> SourcePartition {
+        offsets::of_shard(&self.config.topic_prefix, &shard.name)
+    }
+
+    /// What the partition is, and its connection string.
+    fn part(&self, partition: &SourcePartition) -> Result<(Part, Secret), Error> {
+        let connection = &self.config.connection;
+        match &self.share {
+            Share::WholeCluster if *partition == offsets::whole(&self.config.topic_prefix) => {
+                return Ok((Part::WholeCluster, connection.string.clone()));
+            }
+            Share::WholeCluster => {}
+            Share::Shards { shards, of } => {
+                if let Some(shard) = shards.iter().find(|s| *partition == self.partition_of(s)) {
+                    let params = connection.shard_params.as_deref().unwrap_or_default();
+                    let uri = shard.uri(connection.string.reveal(), params, connection.user.is_some());
+                    return Ok((Part::Shard { replica_set: shard.name.clone(), of: *of }, Secret::new(uri)));
+                }
+            }
+        }
+        Err(Error::new(ErrorKind::Internal, Phase::Start, format!("{partition:?} is not a partition of this task")))
+    }
+}
+
+#[async_trait]
+impl SourceTask for MongoTask {
+    fn partitions(&self) -> Vec<SourcePartition> {
+        match &self.share {
+            Share::WholeCluster => vec![offsets::whole(&self.config.topic_prefix)],
+            Share::Shards { shards, .. } => shards.iter().map(|s| self.partition_of(s)).collect(),
+        }
+    }
+
+    async fn open(
+        &self,
+        partition: &SourcePartition,
+        context: PartitionContext,
+    ) -> Result<Box<dyn PartitionReader>, Error> {
+        let (part, uri) = self.part(partition)?;
+        let (out, feed) = mpsc::channel(REPLIES_AHEAD);
+        let pump = Pump {
+            config: self.config.clone(),
+            filter: self.filter.clone(),
+            uri,
+            part: part.clone(),
+            offsets: StoredOffsets {
+                reader: context.offsets.clone(),
+                prefix: self.config.topic_prefix.clone(),
+                may_invalidate: self.config.allow_offset_invalidation,
+            },
+            progress: context.progress.clone(),
+            budget: Budget::new(BYTES_AHEAD),
+            out,
+        };
+        let reader = MongoReader::start(&self.config, &self.filter, &self.spec, &part, pump, feed, &context);
+        Ok(Box::new(reader))
+    }
+}
