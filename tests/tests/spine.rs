@@ -167,7 +167,8 @@ async fn clu_04_three_nodes_go_on_after_all_were_killed() -> Result<()> {
 async fn run_16_a_position_exists_before_the_first_message() -> Result<()> {
     let (broker, set) = (kafka().await?, mongo().await?);
     // Periodic commits are held back for the length of the test.
-    let mut cluster = Cluster::start(3, &broker.bootstrap(), &[("thalweg.offset.commit.ms", "600000")]).await?;
+    let held_back = [("thalweg.offset.commit.ms", "600000"), ("offset.flush.interval.ms", "600000")];
+    let mut cluster = Cluster::start(3, &broker.bootstrap(), &held_back).await?;
     let (name, database) = (unique("first"), unique("db"));
     let collection: Collection<Document> = set.client().await?.database(&database).collection("c");
     let config = crate::shared::with(connector(set, &name, &database), &[("snapshot.mode", "no_data")]);

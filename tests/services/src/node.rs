@@ -1,6 +1,6 @@
 //! Nodes of the product: the real binary, one process each.
 
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 use std::process::Command;
 use std::sync::OnceLock;
 use std::time::Duration;
@@ -31,10 +31,15 @@ pub fn use_binary(path: PathBuf) {
 
 fn build() -> Result<PathBuf> {
     let test = std::env::current_exe()?;
-    let folder = test.parent().and_then(|p| p.parent()).context("test binary has no target folder")?;
+    // A test lies in `deps` of its profile's folder, a program in the folder itself.
+    let folder = test.ancestors().skip(1).find(|f| !f.ends_with("deps")).context("this program has no folder")?;
+    let binary = folder.join("thalweg");
+    let root = Path::new(env!("CARGO_MANIFEST_DIR")).join("../..");
+    if is_current(&binary, &root) {
+        return Ok(binary);
+    }
     let mut command = Command::new(std::env::var("CARGO").unwrap_or_else(|_| "cargo".into()));
-    command.args(["build", "--quiet", "--package", "thalweg-cluster", "--bin", "thalweg"]);
-    command.current_dir(env!("CARGO_MANIFEST_DIR"));
+    command.args(["build", "--quiet", "--package", "thalweg-cluster", "--bin", "thalweg"]).current_dir(&root);
     if let Some(target) = folder.parent() {
         command.arg("--target-dir").arg(target);
     }
@@ -45,7 +50,30 @@ fn build() -> Result<PathBuf> {
     if !output.status.success() {
         bail!("building thalweg: {}", String::from_utf8_lossy(&output.stderr));
     }
-    Ok(folder.join("thalweg"))
+    Ok(binary)
+}
+
+/// Whether the binary is newer than every source of the product: a run of all tests has built it, and
+/// building one package alone would compile its libraries with other features again.
+fn is_current(binary: &Path, root: &Path) -> bool {
+    let Ok(built) = std::fs::metadata(binary).and_then(|m| m.modified()) else {
+        return false;
+    };
+    let mut open: Vec<PathBuf> =
+        ["Cargo.lock", "config", "connectors", "actors", "cluster"].map(|f| root.join(f)).into();
+    while let Some(path) = open.pop() {
+        let source = path.extension().is_some_and(|e| e == "rs" || e == "toml" || e == "lock");
+        match std::fs::metadata(&path) {
+            Ok(meta) if meta.is_dir() => {
+                let tests = path.ends_with("tests");
+                let entries = std::fs::read_dir(&path).into_iter().flatten().flatten();
+                open.extend(entries.map(|e| e.path()).filter(|_| !tests));
+            }
+            Ok(meta) if source && meta.modified().is_ok_and(|m| m > built) => return false,
+            _ => {}
+        }
+    }
+    true
 }
 
 pub struct Node {
