@@ -134,6 +134,9 @@ impl Ledger {
 
     /// Enters a message that is about to be sent. See [`AckTracker::enter`].
     pub(crate) fn enter(&mut self, partition: usize, position: Position) -> Result<u64, Full> {
+        if active(Defect::CommitEarly) {
+            self.newest[partition] = Some(position.clone());
+        }
         self.tracker.enter(partition, position)
     }
 
@@ -214,7 +217,7 @@ impl Ledger {
     pub(crate) fn tick(&mut self) {
         self.advance();
         let now = Instant::now();
-        if self.newest.iter().any(Option::is_some) && self.commit_due() <= now {
+        if self.newest.iter().any(Option::is_some) && self.commit_due(now) <= now {
             self.commit();
         }
         self.schedule();
@@ -222,8 +225,8 @@ impl Ledger {
 
     /// When the present news are to be committed. The first commit of a run is never put off: it is
     /// the starting position.
-    fn commit_due(&self) -> Instant {
-        let Some(last) = self.committed_at else { return Instant::now() };
+    fn commit_due(&self, now: Instant) -> Instant {
+        let Some(last) = self.committed_at else { return now };
         let quiet = self.tracker.acknowledged() == self.committed_messages;
         last + if quiet { self.node.options.quiet_commit_interval } else { self.node.options.commit_interval }
     }
@@ -231,7 +234,7 @@ impl Ledger {
     fn schedule(&mut self) {
         let now = Instant::now();
         let look = (self.tracker.in_flight() > 0).then(|| now + self.node.options.commit_interval);
-        let commit = self.newest.iter().any(Option::is_some).then(|| self.commit_due().max(now));
+        let commit = self.newest.iter().any(Option::is_some).then(|| self.commit_due(now).max(now));
         let next = match (look, commit) {
             (Some(look), Some(commit)) => Some(look.min(commit)),
             (look, commit) => look.or(commit),

@@ -29,6 +29,7 @@ mod progress;
 mod reader;
 mod registry;
 mod run;
+pub mod sabotage;
 mod settings;
 mod table;
 mod task;

@@ -7,6 +7,7 @@ use anyhow::Result;
 use bson::doc;
 use mongodb::Client;
 use serde_json::json;
+use thalweg_services::node::Launch;
 use thalweg_services::{Broker, BrokerOptions, Cluster, MemberOptions, ReplicaSet};
 
 /// Connectors of a run, one database and collection each.
@@ -31,16 +32,14 @@ pub struct Lab {
 
 impl Lab {
     pub async fn start(options: &LabOptions) -> Result<Self> {
-        if let Some(binary) = &options.binary {
-            thalweg_services::node::use_binary(binary.clone());
-        }
         let broker = Broker::with(BrokerOptions { behind_proxy: true, ..Default::default() }).await?;
         let members = MemberOptions { behind_proxies: true, ..Default::default() };
         let set = ReplicaSet::start("rs0", 3, &members).await?;
         let mut extra = vec![("thalweg.delivery", options.delivery.as_str())];
         extra.extend(options.settings.iter().map(|(k, v)| (k.as_str(), v.as_str())));
         let bootstrap = broker.bootstrap();
-        let cluster = Cluster::start_behind_proxies(options.nodes, &bootstrap, &extra, &options.environment).await?;
+        let launch = Launch { binary: options.binary.clone(), environment: options.environment.clone() };
+        let cluster = Cluster::start_behind_proxies(options.nodes, &bootstrap, &extra, &launch).await?;
         Ok(Self { broker, set, cluster })
     }
 

@@ -77,7 +77,7 @@ impl Nemesis<'_> {
             Fault::KillPrimary => self.lab.set.members[primary].kill()?,
             Fault::RestartBroker => self.lab.broker.restart().await?,
             Fault::CutNode => self.cut_nodes(node)?,
-            Fault::CutKafka => self.cut_kafka(node)?,
+            Fault::CutKafka | Fault::CutKafkaKill => self.cut_kafka(node)?,
             Fault::CutSource => self.cut_source(node)?,
             Fault::CutAll => {
                 self.cut_nodes(node)?;
@@ -106,13 +106,23 @@ impl Nemesis<'_> {
             Fault::PauseShort | Fault::PauseLong => nodes[node].process()?.signal(Signal::SIGCONT)?,
             Fault::KillPrimary => self.lab.set.members[primary].start()?,
             Fault::StepDown | Fault::RestartBroker => {}
-            Fault::CutNode | Fault::CutKafka | Fault::CutSource | Fault::CutAll => {
-                let proxies = self.lab.cluster.nodes.iter().filter_map(|n| n.proxy.as_ref());
-                let members = self.lab.set.members.iter().filter_map(|m| m.proxy.as_ref());
-                proxies.chain(members).chain(self.lab.broker.proxy.as_ref()).for_each(|p| p.mend());
+            Fault::CutKafkaKill => {
+                nodes[node].kill()?;
+                self.mend();
+                let node = &mut self.lab.cluster.nodes[node];
+                node.start()?;
+                node.ready().await?;
             }
+            Fault::CutNode | Fault::CutKafka | Fault::CutSource | Fault::CutAll => self.mend(),
         }
         Ok(())
+    }
+
+    /// Mends every link.
+    fn mend(&self) {
+        let proxies = self.lab.cluster.nodes.iter().filter_map(|n| n.proxy.as_ref());
+        let members = self.lab.set.members.iter().filter_map(|m| m.proxy.as_ref());
+        proxies.chain(members).chain(self.lab.broker.proxy.as_ref()).for_each(|p| p.mend());
     }
 
     /// Nobody reaches the node and the node reaches nobody.

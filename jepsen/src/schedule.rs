@@ -31,6 +31,8 @@ pub enum Fault {
     CutSource,
     /// An owner is cut off from everything.
     CutAll,
+    /// An owner is cut off from Kafka and killed while it is.
+    CutKafkaKill,
 }
 
 pub const ALL: &[Fault] = &[
@@ -47,6 +49,7 @@ pub const ALL: &[Fault] = &[
     Fault::CutKafka,
     Fault::CutSource,
     Fault::CutAll,
+    Fault::CutKafkaKill,
 ];
 
 impl Fault {
@@ -65,6 +68,7 @@ impl Fault {
             Self::CutKafka => "cut-kafka",
             Self::CutSource => "cut-source",
             Self::CutAll => "cut-all",
+            Self::CutKafkaKill => "cut-kafka-kill",
         }
     }
 
@@ -78,6 +82,7 @@ impl Fault {
             Self::PauseShort => 1_200,
             Self::StepDown | Self::Restart | Self::RestartBroker => 0,
             Self::KillAll => 1_000,
+            Self::CutKafkaKill => 3_000,
             Self::KillOwner | Self::KillLeader | Self::KillPrimary => 6_000,
             Self::PauseLong | Self::CutNode | Self::CutKafka | Self::CutSource | Self::CutAll => 9_000,
         })

@@ -12,6 +12,7 @@ use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::Duration;
 
 use parking_lot::Mutex;
+use thalweg_actors::sabotage::{Defect, active};
 use tokio::sync::watch;
 
 use super::clock::{BootInstant, Clock};
@@ -93,11 +94,14 @@ impl LeaseGuard {
 
     /// Whether this node may hand anything to Kafka right now.
     pub fn held(&self) -> bool {
-        nanos(self.clock.now()) < self.end.load(Ordering::Acquire)
+        nanos(self.clock.now()) < self.end.load(Ordering::Acquire) || active(Defect::NoFencing)
     }
 
     /// Time left; zero without a lease.
     pub fn remaining(&self) -> Duration {
+        if active(Defect::NoFencing) {
+            return Duration::from_secs(3_600);
+        }
         Duration::from_nanos(self.end.load(Ordering::Acquire).saturating_sub(nanos(self.clock.now())))
     }
 
@@ -115,19 +119,6 @@ impl LeaseGuard {
                 () = tokio::time::sleep(left) => {}
                 _ = moved.changed() => {}
             }
-        }
-    }
-
-    /// Resolves when the lease is held; at once if it is.
-    pub async fn gained(&self) {
-        let mut moved = self.moved.subscribe();
-        loop {
-            moved.mark_unchanged();
-            if self.held() {
-                return;
-            }
-            // The sender lives as long as `self`.
-            let _ = moved.changed().await;
         }
     }
 }

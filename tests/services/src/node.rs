@@ -24,11 +24,6 @@ pub fn binary() -> Result<PathBuf> {
     PATH.get_or_init(|| build().map_err(|e| format!("{e:#}"))).clone().map_err(anyhow::Error::msg)
 }
 
-/// Uses this binary instead of building one. Has no effect after the first [`binary`].
-pub fn use_binary(path: PathBuf) {
-    let _ = PATH.set(Ok(path));
-}
-
 fn build() -> Result<PathBuf> {
     let test = std::env::current_exe()?;
     // A test lies in `deps` of its profile's folder, a program in the folder itself.
@@ -76,13 +71,21 @@ fn is_current(binary: &Path, root: &Path) -> bool {
     true
 }
 
+/// How node processes are started.
+#[derive(Debug, Clone, Default)]
+pub struct Launch {
+    /// Otherwise [`binary`].
+    pub binary: Option<PathBuf>,
+    pub environment: Vec<(String, String)>,
+}
+
 pub struct Node {
     pub id: u64,
     pub rest_port: u16,
     pub rpc_port: u16,
     /// Between this node's RPC port and the other nodes, if the cluster was started behind proxies.
     pub proxy: Option<Proxy>,
-    environment: Vec<(String, String)>,
+    launch: Launch,
     dir: TempDir,
     process: Option<Process>,
 }
@@ -94,7 +97,7 @@ impl Node {
             rest_port: free_port()?,
             rpc_port: free_port()?,
             proxy: None,
-            environment: Vec::new(),
+            launch: Launch::default(),
             dir: tempfile::Builder::new().prefix("thalweg-node-").tempdir()?,
             process: None,
         })
@@ -136,8 +139,12 @@ impl Node {
 
     /// Starts the process (again) with the same file and data.
     pub fn start(&mut self) -> Result<()> {
-        let mut command = Command::new(binary()?);
-        command.arg("run").arg(self.file()).envs(self.environment.iter().map(|(k, v)| (k, v)));
+        let program = match &self.launch.binary {
+            Some(path) => path.clone(),
+            None => binary()?,
+        };
+        let mut command = Command::new(program);
+        command.arg("run").arg(self.file()).envs(self.launch.environment.iter().map(|(k, v)| (k, v)));
         let name = format!("thalweg node {}", self.id);
         self.process = Some(Process::start_as(Role::Node, &name, command, &self.dir.path().join("log"))?);
         Ok(())
@@ -203,35 +210,30 @@ impl Cluster {
     /// ready.
     pub async fn start(size: u64, bootstrap: &str, extra: &[(&str, &str)]) -> Result<Self> {
         let nodes: Vec<Node> = (1..=size).map(Node::new).collect::<Result<_>>()?;
-        Self::run(nodes, bootstrap, extra, &[]).await
+        Self::run(nodes, bootstrap, extra, &Launch::default()).await
     }
 
-    /// The same with a [`Proxy`] in front of every node's RPC port and an environment of its own.
+    /// The same with a [`Proxy`] in front of every node's RPC port and a program of its own.
     pub async fn start_behind_proxies(
         size: u64,
         bootstrap: &str,
         extra: &[(&str, &str)],
-        environment: &[(String, String)],
+        launch: &Launch,
     ) -> Result<Self> {
         let mut nodes: Vec<Node> = (1..=size).map(Node::new).collect::<Result<_>>()?;
         for node in &mut nodes {
             node.proxy = Some(Proxy::to(node.rpc_port).await?);
         }
-        Self::run(nodes, bootstrap, extra, environment).await
+        Self::run(nodes, bootstrap, extra, launch).await
     }
 
-    async fn run(
-        nodes: Vec<Node>,
-        bootstrap: &str,
-        extra: &[(&str, &str)],
-        environment: &[(String, String)],
-    ) -> Result<Self> {
+    async fn run(nodes: Vec<Node>, bootstrap: &str, extra: &[(&str, &str)], launch: &Launch) -> Result<Self> {
         let group = format!("g{}", free_port()?);
         let seeds: Vec<String> = nodes.iter().map(|n| format!("127.0.0.1:{}", n.rpc_address_port())).collect();
         let seeds = (nodes.len() > 1).then(|| seeds.join(","));
         let mut cluster = Self { nodes, group };
         for node in &mut cluster.nodes {
-            node.environment = environment.to_vec();
+            node.launch = launch.clone();
             node.write_file(bootstrap, &cluster.group, seeds.as_deref(), extra)?;
             node.start()?;
         }
