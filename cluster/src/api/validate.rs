@@ -6,6 +6,7 @@ use std::time::Duration;
 use thalweg_actors::Registry;
 use thalweg_config::{Properties, Validation};
 use thalweg_core::convert::Role;
+use thalweg_core::delivery::DeliveryMode;
 use thalweg_core::source::CheckReport;
 use thalweg_core::transform::Chain;
 
@@ -46,6 +47,21 @@ pub fn check_options(registry: &Registry, worker: &Properties, raw: &Properties)
             Err(_) => {}
         }
     }
+    let producers = registry.producers();
+    validation = validation.merge(producers.options().validate(config));
+    let mode = if config.get("thalweg.delivery").is_some_and(|m| m.trim().eq_ignore_ascii_case("plain")) {
+        DeliveryMode::Plain
+    } else {
+        DeliveryMode::Fenced
+    };
+    let delivery = producers.check(config, mode);
+    for (option, text) in delivery.problems {
+        // What the framework's own options say already is not said twice.
+        if validation.option(&option).is_none_or(|o| o.errors.is_empty()) {
+            validation.invalid(&option, &text);
+        }
+    }
+    validation.warnings.extend(delivery.warnings);
     if let Err(error) = Chain::check(config) {
         validation.error("transforms", error);
     }
@@ -55,7 +71,12 @@ pub fn check_options(registry: &Registry, worker: &Properties, raw: &Properties)
 }
 
 /// Checks `raw`, with the source if nothing forbids to connect.
-pub async fn check(registry: &Registry, worker: &Properties, raw: &Properties, deadline: Duration) -> ApiResult<Checked> {
+pub async fn check(
+    registry: &Registry,
+    worker: &Properties,
+    raw: &Properties,
+    deadline: Duration,
+) -> ApiResult<Checked> {
     let mut checked = check_options(registry, worker, raw)?;
     let connector = registry.connector_of(raw).map_err(|e| ApiError::bad_request(e.message))?;
     let resolution = registry.providers().resolve(raw);

@@ -10,7 +10,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use async_trait::async_trait;
-use thalweg_config::Properties;
+use thalweg_config::{OptionTable, Properties};
 
 use crate::error::{Error, Result};
 
@@ -54,8 +54,22 @@ pub enum Refused {
     Failed(Error),
 }
 
+/// What is wrong or doubtful about the delivery options of a connector.
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
+pub struct DeliveryCheck {
+    /// Option and text, without the standard beginning of a message.
+    pub problems: Vec<(String, String)>,
+    pub warnings: Vec<String>,
+}
+
 #[async_trait]
 pub trait ProducerFactory: Send + Sync + 'static {
+    /// Options of connectors that belong to the delivery.
+    fn options(&self) -> &'static OptionTable;
+
+    /// Checks a connector's delivery options without I/O: client overrides, topic creation.
+    fn check(&self, connector: &Properties, mode: DeliveryMode) -> DeliveryCheck;
+
     /// Connects; in `fenced` mode shuts out the previous owner before it returns.
     async fn open(
         &self,

@@ -11,8 +11,8 @@ use std::time::{Duration, Instant};
 
 use async_trait::async_trait;
 use parking_lot::Mutex;
-use thalweg_config::Properties;
-use thalweg_core::delivery::{Acks, DeliveryMode, Producer, ProducerFactory, ProducerIdentity};
+use thalweg_config::{OptionTable, Properties};
+use thalweg_core::delivery::{Acks, DeliveryCheck, DeliveryMode, Producer, ProducerFactory, ProducerIdentity};
 use thalweg_core::error::Result;
 use thalweg_core::{Error, Phase};
 
@@ -20,7 +20,7 @@ use crate::budget::{self, Budget, Share};
 use crate::client::{Client, Step};
 use crate::fenced::{FencedProducer, Pace};
 use crate::flow::Flow;
-use crate::options::{BUFFER_BYTES, COMMIT_AFTER};
+use crate::options::{BUFFER_BYTES, COMMIT_AFTER, CONNECTOR_OPTIONS};
 use crate::outlet::Outlet;
 use crate::plain::PlainProducer;
 use crate::reports::{Reports, SinkContext};
@@ -124,6 +124,15 @@ pub fn check_settings(
 
 #[async_trait]
 impl ProducerFactory for KafkaSinks {
+    fn options(&self) -> &'static OptionTable {
+        &CONNECTOR_OPTIONS
+    }
+
+    fn check(&self, connector: &Properties, mode: DeliveryMode) -> DeliveryCheck {
+        let (problems, warnings) = check_settings(&self.worker, connector, mode);
+        DeliveryCheck { problems: problems.into_iter().map(|p| (p.key, p.reason)).collect(), warnings }
+    }
+
     async fn open(
         &self,
         identity: ProducerIdentity,
