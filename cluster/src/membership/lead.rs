@@ -80,13 +80,14 @@ async fn look(consensus: &Consensus, away: &mut BTreeMap<NodeId, Instant>) -> Re
     Ok(())
 }
 
-/// Removes from the registry what is no member any more and runs nothing.
+/// Removes from the registry what has ended and whose address no member has.
 async fn forget(consensus: &Consensus, standing: &Standing) {
     let strangers: Vec<NodeId> = {
         let state = consensus.view().read();
+        let member = |address: &str| standing.members.values().any(|m| m.address == address);
         let ended = |s: NodeState| matches!(s, NodeState::Expired | NodeState::Left { .. });
-        let unknown = state.nodes.iter().filter(|(id, node)| !standing.members.contains_key(id) && ended(node.state));
-        unknown.map(|(id, _)| *id).collect()
+        let gone = state.nodes.iter().filter(|(_, node)| ended(node.state) && !member(&node.about.rpc_address));
+        gone.map(|(id, _)| *id).collect()
     };
     for node in strangers {
         // Refused while something still refers to it; the next look tries again.

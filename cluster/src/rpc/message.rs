@@ -238,3 +238,120 @@ impl Request {
         matches!(self, Self::Ping { .. } | Self::Probe | Self::Adopt(_) | Self::Join(_))
     }
 }
+
+#[cfg(test)]
+mod tests {
+    #![allow(clippy::unwrap_used, clippy::expect_used, clippy::panic)]
+
+    use super::*;
+    use crate::raft::command::CommandV1;
+    use crate::raft::types::PayloadRecord;
+    use crate::rpc::frame::{self, Kind};
+
+    fn hex(bytes: &[u8]) -> String {
+        bytes.iter().map(|b| format!("{b:02x}")).collect()
+    }
+
+    /// CLU-07: every message survives the round trip, and its bytes do not change between builds.
+    #[test]
+    fn clu_07_golden_bytes_of_every_message() {
+        let vote = VoteRecord { term: 2, node: 1, committed: true };
+        let id = LogIdRecord { term: 2, node: 1, index: 9 };
+        let member = Member { address: "a:1".into() };
+        let membership =
+            MembershipRecord { log_id: Some(id), voters: vec![vec![1]], members: vec![(1, member.clone())] };
+        let command = Command::V1(CommandV1::DeleteConnector { name: "c".into() });
+        let cluster = ClusterId([5; 16]);
+        let c = "05050505050505050505050505050505";
+        let requests = [
+            (Request::Ping { hold_ms: 500 }, "00fbf401".to_owned()),
+            (Request::Probe, "01".into()),
+            (Request::Adopt(Adopt { cluster, members: vec![(1, member)] }), format!("02{c}010103613a31")),
+            (Request::Join(Join { node: 3, address: "b:1".into() }), "030303623a31".into()),
+            (Request::Leave { node: 3 }, "0403".into()),
+            (
+                Request::Append(Append {
+                    vote,
+                    previous: Some(id),
+                    entries: vec![EntryRecord::V1(id, PayloadRecord::Blank)],
+                    committed: None,
+                }),
+                "05020101010201090100020109 0000".replace(' ', ""),
+            ),
+            (Request::Vote(Vote { vote, last: None, pre: true, transfer: false }), "06020101000100".into()),
+            (
+                Request::Snapshot(SnapshotChunk {
+                    vote,
+                    last: Some(id),
+                    membership,
+                    offset: 0,
+                    total: 2,
+                    data: vec![8, 9],
+                }),
+                "07 020101 01020109 01020109 010101 01 01 03613a31 00 02 020809".replace(' ', ""),
+            ),
+            (
+                Request::TransferLeader(TransferLeader { from: vote, to: 2, last: Some(id) }),
+                "080201010201020109".into(),
+            ),
+            (Request::ReadIndex, "09".into()),
+            (Request::Propose(command), "0a00080163".into()),
+            (Request::Heartbeat(Heartbeat { incarnation: 4, seq: 5, applied: 6 }), "0b040506".into()),
+            (Request::Forward(vec![1, 2]), "0c020102".into()),
+        ];
+        for (request, golden) in requests {
+            let frame = frame::encode(Kind::Request, &request, 999).unwrap();
+            assert_eq!(hex(&frame[frame::HEADER..]), golden, "{request:?}");
+            assert_eq!(frame::decode::<Request>(Kind::Request, &frame, 999).unwrap(), request);
+        }
+        let probed = Probed {
+            node: 1,
+            incarnation: 2,
+            cluster: Some(cluster),
+            pristine: false,
+            seeds: vec!["a:1".into()],
+            leader: Some((1, "a:1".into())),
+            member: true,
+        };
+        let responses = [
+            (Response::Failed(Failure::NotLeader { leader: Some((1, "a:1".into())) }), "0000010103613a31".to_owned()),
+            (Response::Failed(Failure::QuorumLost), "0001".into()),
+            (Response::Failed(Failure::TimedOut), "0002".into()),
+            (Response::Failed(Failure::Unknown), "0003".into()),
+            (Response::Failed(Failure::NotAMember), "0004".into()),
+            (Response::Failed(Failure::NotReady), "0005".into()),
+            (Response::Failed(Failure::Stopped("x".into())), "00060178".into()),
+            (Response::Failed(Failure::Refused("x".into())), "00070178".into()),
+            (Response::Failed(Failure::NotUnderstood), "0008".into()),
+            (Response::Pong { incarnation: 7 }, "0107".into()),
+            (Response::Probed(probed), format!("02010201{c}000103613a31010103613a3101")),
+            (Response::Adopted, "03".into()),
+            (Response::Joined { cluster }, format!("04{c}")),
+            (Response::Left, "05".into()),
+            (Response::Appended(Appended::Success), "0600".into()),
+            (Response::Appended(Appended::Partial(Some(id))), "060101020109".into()),
+            (Response::Appended(Appended::Conflict), "0602".into()),
+            (Response::Appended(Appended::HigherVote(vote)), "0603020101".into()),
+            (Response::Voted(Voted { vote, granted: true, last: None }), "070201010100".into()),
+            (Response::SnapshotTaken { vote }, "08020101".into()),
+            (Response::LeaderTransferred { accepted: true }, "0901".into()),
+            (Response::ReadIndex { index: 9 }, "0a09".into()),
+            (Response::Proposed(Reply::Done), "0b00".into()),
+            (Response::Heartbeat(HeartbeatReply::Granted { seq: 5 }), "0c0005".into()),
+            (Response::Heartbeat(HeartbeatReply::Expired), "0c01".into()),
+            (Response::Heartbeat(HeartbeatReply::Unregistered), "0c02".into()),
+            (Response::Forwarded(vec![1]), "0d0101".into()),
+        ];
+        for (response, golden) in responses {
+            let frame = frame::encode(Kind::Response, &response, 999).unwrap();
+            assert_eq!(hex(&frame[frame::HEADER..]), golden, "{response:?}");
+            assert_eq!(frame::decode::<Response>(Kind::Response, &frame, 999).unwrap(), response);
+        }
+    }
+
+    #[test]
+    fn a_request_of_a_newer_build_is_an_error_and_not_misread() {
+        let newer = [200u8];
+        assert!(frame::decode_body::<Request>(Kind::Request, &newer).is_err());
+    }
+}

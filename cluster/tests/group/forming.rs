@@ -5,7 +5,7 @@ use std::time::Duration;
 use thalweg_cluster::consensus::Formation;
 use thalweg_cluster::rpc::message::Adopt;
 use thalweg_cluster::rpc::transport::ClusterId;
-use thalweg_cluster::rpc::{Destination, Failure, Lane, Request, Response, RpcError, Transport};
+use thalweg_cluster::rpc::{Destination, Failure, Lane, Request, Response, RpcError};
 
 use crate::sim::{Sim, found, join};
 

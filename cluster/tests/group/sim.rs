@@ -14,23 +14,23 @@ use thalweg_cluster::rpc::memory::{MemoryNetwork, MemoryTransport};
 use thalweg_config::Properties;
 
 /// What anything in these tests may take on a busy machine.
-pub const PATIENCE: Duration = Duration::from_secs(30);
+pub(crate) const PATIENCE: Duration = Duration::from_secs(30);
 
-pub struct Sim {
-    pub network: Arc<MemoryNetwork>,
-    pub faults: Arc<Faults>,
-    pub timing: Timing,
+pub(crate) struct Sim {
+    pub(crate) network: Arc<MemoryNetwork>,
+    pub(crate) faults: Arc<Faults>,
+    pub(crate) timing: Timing,
     dir: TempDir,
     nodes: BTreeMap<String, Node>,
 }
 
-pub struct Node {
-    pub consensus: Arc<Consensus>,
+pub(crate) struct Node {
+    pub(crate) consensus: Arc<Consensus>,
     memory: Arc<MemoryTransport>,
 }
 
 impl Sim {
-    pub fn new(seed: u64) -> Self {
+    pub(crate) fn new(seed: u64) -> Self {
         let timing = Timing {
             heartbeat: Duration::from_millis(100),
             election: (Duration::from_millis(300), Duration::from_millis(600)),
@@ -48,7 +48,7 @@ impl Sim {
     }
 
     /// A group of `n` nodes "a", "b", ... that has formed and has a leader.
-    pub async fn group(seed: u64, n: usize) -> Self {
+    pub(crate) async fn group(seed: u64, n: usize) -> Self {
         let mut sim = Self::new(seed);
         let names: Vec<String> = (0..n).map(|i| ((b'a' + i as u8) as char).to_string()).collect();
         for name in &names {
@@ -62,16 +62,21 @@ impl Sim {
         sim
     }
 
-    pub fn file(&self, name: &str) -> PathBuf {
+    pub(crate) fn file(&self, name: &str) -> PathBuf {
         self.dir.path().join(name).join("raft.redb")
     }
 
-    pub async fn start(&mut self, name: &str, formation: Formation) -> Arc<Consensus> {
+    pub(crate) async fn start(&mut self, name: &str, formation: Formation) -> Arc<Consensus> {
         let file = self.file(name);
         self.start_from(name, &file, formation).await
     }
 
-    pub async fn start_from(&mut self, name: &str, file: &std::path::Path, formation: Formation) -> Arc<Consensus> {
+    pub(crate) async fn start_from(
+        &mut self,
+        name: &str,
+        file: &std::path::Path,
+        formation: Formation,
+    ) -> Arc<Consensus> {
         let memory = self.network.transport(name);
         let transport = Arc::new(FaultyTransport::new(memory.clone(), self.faults.clone(), name));
         let settings = Settings { address: name.into(), formation, timing: self.timing.clone() };
@@ -81,44 +86,40 @@ impl Sim {
     }
 
     /// The process is gone from one moment to the next, as the others see it.
-    pub async fn kill(&mut self, name: &str) {
+    pub(crate) async fn kill(&mut self, name: &str) {
         let node = self.nodes.remove(name).unwrap();
         node.memory.kill();
         node.consensus.shutdown(Duration::ZERO).await;
     }
 
-    pub async fn stop(&mut self, name: &str) {
+    pub(crate) async fn stop(&mut self, name: &str) {
         let node = self.nodes.remove(name).unwrap();
         node.consensus.shutdown(Duration::from_secs(2)).await;
     }
 
-    pub fn wipe(&self, name: &str) {
+    pub(crate) fn wipe(&self, name: &str) {
         std::fs::remove_file(self.file(name)).unwrap();
     }
 
-    pub fn node(&self, name: &str) -> &Arc<Consensus> {
+    pub(crate) fn node(&self, name: &str) -> &Arc<Consensus> {
         &self.nodes[name].consensus
     }
 
-    pub fn names(&self) -> Vec<String> {
+    pub(crate) fn names(&self) -> Vec<String> {
         self.nodes.keys().cloned().collect()
     }
 
-    pub fn running(&self) -> impl Iterator<Item = &Arc<Consensus>> {
+    pub(crate) fn running(&self) -> impl Iterator<Item = &Arc<Consensus>> {
         self.nodes.values().map(|n| &n.consensus)
     }
 
-    pub fn name_of(&self, node: NodeId) -> String {
-        self.nodes.iter().find(|(_, n)| n.consensus.node() == node).unwrap().0.clone()
-    }
-
     /// Waits until a node leads and another one knows it (or there is no other).
-    pub async fn leader(&self) -> String {
+    pub(crate) async fn leader(&self) -> String {
         self.eventually("there is a leader", |sim| sim.leader_now().is_some()).await;
         self.leader_now().unwrap()
     }
 
-    pub fn leader_now(&self) -> Option<String> {
+    pub(crate) fn leader_now(&self) -> Option<String> {
         let known = |leader: NodeId| {
             self.running().filter(|c| c.standing().borrow().leader.as_ref().is_some_and(|l| l.node == leader)).count()
         };
@@ -126,12 +127,12 @@ impl Sim {
         leading.filter(|(_, n)| 2 * known(n.consensus.node()) > self.nodes.len()).map(|(name, _)| name.clone())
     }
 
-    pub fn followers(&self) -> Vec<String> {
+    pub(crate) fn followers(&self) -> Vec<String> {
         let leader = self.leader_now();
         self.names().into_iter().filter(|n| Some(n) != leader.as_ref()).collect()
     }
 
-    pub async fn eventually(&self, what: &str, holds: impl Fn(&Self) -> bool) {
+    pub(crate) async fn eventually(&self, what: &str, holds: impl Fn(&Self) -> bool) {
         let start = Instant::now();
         while !holds(self) {
             if start.elapsed() > PATIENCE {
@@ -152,22 +153,22 @@ impl Sim {
     }
 
     /// Voters as the leader has them.
-    pub fn voters(&self) -> Vec<String> {
+    pub(crate) fn voters(&self) -> Vec<String> {
         let Some(leader) = self.leader_now() else { return Vec::new() };
         let standing = self.node(&leader).standing().borrow().clone();
         standing.voters().filter_map(|v| standing.members.get(&v).map(|m| m.address.clone())).collect()
     }
 
-    pub fn members(&self) -> usize {
+    pub(crate) fn members(&self) -> usize {
         self.leader_now().map_or(0, |leader| self.node(&leader).standing().borrow().members.len())
     }
 
     /// Waits until all nodes have applied the same, and checks that it made them equal.
-    pub async fn agree(&self) {
+    pub(crate) async fn agree(&self) {
         self.agree_except("").await;
     }
 
-    pub async fn agree_except(&self, name: &str) {
+    pub(crate) async fn agree_except(&self, name: &str) {
         let part = |sim: &Self| -> Vec<Arc<Consensus>> {
             sim.nodes.iter().filter(|(n, _)| *n != name).map(|(_, n)| n.consensus.clone()).collect()
         };
@@ -189,7 +190,7 @@ impl Sim {
     }
 
     /// Writes through `name` until it is accepted.
-    pub async fn must_write(&self, name: &str, connector: &str) {
+    pub(crate) async fn must_write(&self, name: &str, connector: &str) {
         let start = Instant::now();
         let mut unknown = false;
         loop {
@@ -205,12 +206,12 @@ impl Sim {
         }
     }
 
-    pub fn has(&self, name: &str, connector: &str) -> bool {
+    pub(crate) fn has(&self, name: &str, connector: &str) -> bool {
         self.node(name).view().read().connectors.contains_key(connector)
     }
 }
 
-pub fn create(connector: &str) -> Command {
+pub(crate) fn create(connector: &str) -> Command {
     let name = connector.into();
     CommandV1::PutConnector {
         name,
@@ -221,14 +222,14 @@ pub fn create(connector: &str) -> Command {
     .into()
 }
 
-pub fn seeds(names: &[&str]) -> Vec<String> {
+pub(crate) fn seeds(names: &[&str]) -> Vec<String> {
     names.iter().map(|&n| n.to_owned()).collect()
 }
 
-pub fn found(names: &[&str]) -> Formation {
+pub(crate) fn found(names: &[&str]) -> Formation {
     Formation::Found { seeds: seeds(names) }
 }
 
-pub fn join(names: &[&str]) -> Formation {
+pub(crate) fn join(names: &[&str]) -> Formation {
     Formation::Join { seeds: seeds(names) }
 }

@@ -6,7 +6,7 @@ use async_trait::async_trait;
 use thalweg_cluster::consensus::{Duties, Formation};
 use thalweg_cluster::lease::{Grant, LeaseLink};
 use thalweg_cluster::raft::{NodeId, ProposeError, Proposer, Reply};
-use thalweg_cluster::rpc::{Caller, Destination, Lane, Request, Response, Transport};
+use thalweg_cluster::rpc::{Caller, Destination, Lane, Request, Response};
 
 use crate::sim::{Sim, create, found};
 
