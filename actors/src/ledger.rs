@@ -25,6 +25,7 @@ use tokio::sync::Notify;
 use crate::counters::Counters;
 use crate::memory::{PartitionMemory, RefusedMessage, UnitMemory};
 use crate::node::NodeContext;
+use crate::sabotage::{Defect, active};
 
 /// The producer's answers: the shared window, and a wake-up for the first failure.
 pub(crate) struct Answers {
