@@ -269,6 +269,13 @@ impl Encoder {
         if !silent && exit.kind != ExitKind::Fenced {
             self.ledger.commit();
         }
+        if let Some(error) = exit.error.as_mut().filter(|error| error.kind == ErrorKind::MessageTooLarge) {
+            // The broker's answer does not say which change it was; it is the first one behind these.
+            for (partition, offset) in self.partitions.iter().filter_map(|p| Some((&p.partition, p.committed()?))) {
+                let offset = serde_json::Value::Object(offset);
+                error.causes.push(format!("behind source partition {}, offset {offset}", partition.original()));
+            }
+        }
         exit.unacknowledged = self.ledger.in_flight();
         // Closing a client joins its threads.
         let _ = tokio::task::spawn_blocking(move || drop(producer)).await;

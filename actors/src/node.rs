@@ -9,7 +9,7 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
-use std::sync::atomic::Ordering;
+use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::{Duration, Instant};
 
 use actix::{
@@ -40,6 +40,8 @@ pub(crate) struct NodeContext {
     pub options: NodeOptions,
     memories: RwLock<BTreeMap<UnitId, Arc<UnitMemory>>>,
     reconciled: Mutex<Option<Instant>>,
+    /// Nothing is started any more.
+    shut_down: AtomicBool,
 }
 
 /// Entry to the control plane of a node.
@@ -56,20 +58,18 @@ impl Node {
             options,
             memories: RwLock::default(),
             reconciled: Mutex::default(),
+            shut_down: AtomicBool::new(false),
         });
         let (desired, list) = watch::channel(None);
         let address = Arc::new(RwLock::new(NodeActor::new(context.clone(), list.clone()).start()));
         let handle = NodeHandle { context: context.clone(), desired: Arc::new(desired), address: address.clone() };
-        // The node's own actor is looked after as well; it ends on purpose only at shutdown.
-        let stopped = handle.clone();
+        // The node's own actor is looked after as well; it ends on purpose only at shutdown, and
+        // when the last handle is gone.
         actix::spawn(async move {
             let mut beat = tokio::time::interval(heartbeat);
-            while !stopped.desired.is_closed() {
+            while list.has_changed().is_ok() && !context.shut_down.load(Ordering::SeqCst) {
                 beat.tick().await;
-                if stopped.is_shut_down() {
-                    return;
-                }
-                if !address.read().connected() {
+                if !address.read().connected() && !context.shut_down.load(Ordering::SeqCst) {
                     error!("the node actor died, it is made anew");
                     *address.write() = NodeActor::new(context.clone(), list.clone()).start();
                 }
@@ -139,10 +139,6 @@ impl NodeHandle {
 
     pub fn registry(&self) -> &Registry {
         &self.context.registry
-    }
-
-    fn is_shut_down(&self) -> bool {
-        matches!(&*self.desired.borrow(), Some(list) if list.is_empty()) && !self.address.read().connected()
     }
 }
 
@@ -218,10 +214,10 @@ impl Child {
             Self::Task(address) => address.try_send(Update(assignment)).is_ok(),
         }
     }
-    fn leave(&self) -> bool {
+    fn leave(&self, revoked: bool) -> bool {
         match self {
-            Self::Connector(address) => address.try_send(Leave).is_ok(),
-            Self::Task(address) => address.try_send(Leave).is_ok(),
+            Self::Connector(address) => address.try_send(Leave { revoked }).is_ok(),
+            Self::Task(address) => address.try_send(Leave { revoked }).is_ok(),
         }
     }
     /// Ends the child in silence, whatever is in its mailbox.
@@ -322,7 +318,7 @@ impl NodeActor {
                 continue;
             };
             if slot.wanted.revoked || stopping {
-                slot.leaving = slot.leaving || child.leave();
+                slot.leaving = slot.leaving || child.leave(slot.wanted.revoked);
                 continue;
             }
             let mut assignment = slot.wanted.clone();
@@ -441,6 +437,7 @@ impl Handler<Shutdown> for NodeActor {
 
     fn handle(&mut self, Shutdown { deadline, reply }: Shutdown, ctx: &mut Self::Context) {
         let _turn = Turn::of("node");
+        self.context.shut_down.store(true, Ordering::SeqCst);
         let waiting_for = self.slots.iter().filter(|(_, slot)| slot.child.is_some()).map(|(unit, _)| unit.clone());
         let stopping = Stopping { reply, waiting_for: waiting_for.collect(), report: ShutdownReport::default() };
         info!(units = stopping.waiting_for.len(), deadline_ms = deadline.as_millis() as u64, "all units are drained");

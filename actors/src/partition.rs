@@ -138,6 +138,7 @@ impl PartitionActor {
     fn ended(&mut self, ended: Result<Exit, JoinError>, ctx: &mut Context<Self>) {
         let _turn = Turn::of("partition");
         self.live = None;
+        self.feed_tables();
         let mut exit = ended.unwrap_or_else(|join| {
             Exit::from_join(join, &format!("source of {}", self.partition.original()), Phase::Start)
         });
@@ -224,7 +225,10 @@ impl PartitionActor {
         }
         self.feed_tables();
         let Some(live) = &self.live else { return };
-        let contact = self.memory.progress.last_contact_ms.load(Ordering::Relaxed);
+        // An attempt to connect that failed is a sign of life of the reader, too. Both only grow.
+        let progress = &self.memory.progress;
+        let attempts = progress.disconnects.load(Ordering::Relaxed) as i64;
+        let contact = progress.last_contact_ms.load(Ordering::Relaxed).wrapping_add(attempts);
         if let Some(silence) = self.watch.look(&self.memory.reader, contact, Instant::now())
             && self.stall.is_none()
         {

@@ -73,7 +73,7 @@ impl UnitSettings {
         Ok(Self {
             backoff,
             queue: Limits { records, bytes: if bytes == 0 { QUEUE_BYTES } else { bytes } },
-            progress_timeout: millis("thalweg.progress.timeout.ms", 120_000)?,
+            progress_timeout: millis("thalweg.progress.timeout.ms", 300_000)?,
             tasks_max: unsigned(config, "tasks.max")?.map_or(1, as_usize).max(1),
             tasks_max_enforce: config.get("tasks.max.enforce").is_none_or(|v| !v.trim().eq_ignore_ascii_case("false")),
         })

@@ -50,8 +50,9 @@ pub(crate) struct TaskActor {
     backoff: Backoff,
     run: Option<Run>,
     timer: Option<SpawnHandle>,
-    /// Messages acknowledged when the run was opened.
-    written_before: u64,
+    /// Commits when the run was opened. Only a commit is progress: what is acknowledged but not
+    /// committed comes again, a record that cannot be passed included.
+    commits_before: u64,
     /// A remark is shown; messages acknowledged when it was made.
     noted: Option<u64>,
 }
@@ -108,7 +109,10 @@ pub(crate) struct Update(pub Assignment);
 /// Drain, commit, release, end.
 #[derive(Message)]
 #[rtype(result = "()")]
-pub(crate) struct Leave;
+pub(crate) struct Leave {
+    /// Another node may start the unit as soon as it is released.
+    pub(crate) revoked: bool,
+}
 
 /// The unit is not ours any more: end at once and say nothing.
 #[derive(Message)]
@@ -147,7 +151,7 @@ impl TaskActor {
             backoff: Backoff::new(BackoffPolicy::default()),
             run: None,
             timer: None,
-            written_before: 0,
+            commits_before: 0,
             noted: None,
         }
     }
@@ -164,6 +168,10 @@ impl TaskActor {
         self.memory.counters.written.load(Ordering::Relaxed)
     }
 
+    fn commits(&self) -> u64 {
+        self.memory.counters.commits.load(Ordering::Relaxed)
+    }
+
     /// Opens the next run, unless the task is paused or may not run now.
     fn start(&mut self, ctx: &mut Context<Self>) {
         self.stop_timer(ctx);
@@ -178,7 +186,7 @@ impl TaskActor {
         self.number += 1;
         self.state = State::Opening;
         self.then = None;
-        self.written_before = self.written();
+        self.commits_before = self.commits();
         Counters::add(&self.memory.counters.startup_attempts, 1);
         let number = self.number;
         let opening = tokio::spawn(run::open(self.node.clone(), self.assignment.clone(), self.memory.clone()));
@@ -355,7 +363,7 @@ impl TaskActor {
 
     /// Decides what follows from the end of a run that nobody asked for.
     fn judge(&mut self, exit: Exit, ctx: &mut Context<Self>) {
-        if self.written() > self.written_before {
+        if self.commits() > self.commits_before {
             self.backoff.reset();
         }
         let next = match exit.kind {
@@ -591,8 +599,9 @@ impl Handler<Update> for TaskActor {
 impl Handler<Leave> for TaskActor {
     type Result = ();
 
-    fn handle(&mut self, _: Leave, ctx: &mut Self::Context) {
+    fn handle(&mut self, Leave { revoked }: Leave, ctx: &mut Self::Context) {
         let _turn = Turn::of("task");
+        self.assignment.revoked |= revoked;
         match self.state {
             State::Leaving => {}
             State::Waiting | State::Failed => self.leave(&Exit::stopped(), ctx),

@@ -1,0 +1,11 @@
+//! The node's actors and data tasks against scripted doubles of their seams.
+#![allow(clippy::unwrap_used, clippy::expect_used, clippy::panic, unreachable_pub)]
+
+mod connector;
+mod delivery;
+mod faults;
+mod lease;
+mod lifecycle;
+mod poison;
+mod resume;
+mod support;
