@@ -125,7 +125,8 @@ pub(crate) async fn sources(
             continue;
         }
         let view = listed.kind == "view" && !listed.namespace.coll.starts_with("system.");
-        if !listed.streams() && !(view && config.snapshot.include_views) {
+        let read = listed.streams() || (view && config.snapshot.include_views);
+        if !read {
             info!(collection = %listed.namespace, kind = listed.kind, "not read: it never streams");
             continue;
         }

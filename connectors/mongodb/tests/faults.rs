@@ -24,7 +24,8 @@ async fn passing_errors_are_not_noticed() -> Result<()> {
     let config = bed.config(&[("snapshot.mode", "no_data"), ("connect.backoff.initial.delay.ms", "1")]);
     let mut run = Run::start(&config, &Offsets::new()).await?;
     run.quiet().await?;
-    let codes = [6, 7, 43, 63, 89, 91, 133, 134, 136, 150, 189, 234, 262, 9001, 10107, 11600, 11602, 13435, 13436];
+    // One of each sort; all codes are in the unit tests.
+    let codes = [43, 91, 136, 234, 10107, 11602];
     let mut written = 0;
     for code in codes {
         fail(&bed, 1, doc! {"failCommands": ["getMore"], "errorCode": code}).await?;

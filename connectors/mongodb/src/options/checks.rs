@@ -16,7 +16,7 @@ pub(super) const SANITIZE_PATTERN: &str = r".*secret$|.*password$|.*sasl\.jaas\.
 type Check = Result<(), String>;
 
 pub(super) fn connection_string(text: &str) -> Check {
-    mongodb::options::ConnectionString::parse(text).map(drop).map_err(|_| "Invalid connection string".into())
+    crate::connect::parse(text).map(drop).map_err(|_| "Invalid connection string".into())
 }
 
 pub(super) fn shard_params(text: &str) -> Check {
