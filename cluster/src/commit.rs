@@ -2,7 +2,7 @@
 //!
 //! Invariants: the newest position of a unit and partition replaces an older one that waits, never
 //! one that is on its way; one proposal is in flight; while something waits, one is begun at least
-//! every interval (250 ms), at once when somebody waits for it; a batch is at most 512 KiB (or one
+//! every interval (250 ms), at once for a unit that is being taken back; a batch is at most 512 KiB (or one
 //! item); nothing is dropped without an answer; with nothing to do, nothing runs.
 //!
 //! It does not: decide what may be committed (the ack tracker of a unit did), or interpret it (the
@@ -14,7 +14,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use parking_lot::Mutex;
-use thalweg_actors::port::{Epoch, OffsetCommit, UnitId, UnitStatus};
+use thalweg_actors::port::{Assignment, Epoch, OffsetCommit, UnitId, UnitStatus};
 use thalweg_core::error::{Error, ErrorKind, Phase};
 use tokio::sync::{Notify, watch};
 use tokio::time::Instant;
@@ -50,7 +50,7 @@ pub struct Coalescer {
     queue: Mutex<Queue>,
     /// Something waits.
     work: Notify,
-    /// Somebody waits for it.
+    /// It is for a unit that is being taken back.
     urge: Notify,
     /// Counts answered proposals.
     answered: watch::Sender<u64>,
@@ -112,14 +112,17 @@ impl Coalescer {
             answered.mark_unchanged();
             match self.queue.lock().standing(&unit) {
                 Standing::Settled => return Ok(()),
-                Standing::Waiting => {}
+                Standing::Waiting { leaving } => {
+                    if leaving {
+                        self.urge.notify_one();
+                    }
+                }
                 Standing::Fenced(epoch) => {
                     let message = format!("{unit} was placed anew; epoch {epoch} may not commit any more");
                     return Err(Error::new(ErrorKind::Fenced, Phase::Commit, message));
                 }
                 Standing::Failed(why) => return Err(Error::new(ErrorKind::Storage, Phase::Commit, why)),
             }
-            self.urge.notify_one();
             if tokio::time::timeout_at(deadline, answered.changed()).await.is_err() {
                 let message = format!(
                     "the positions of {unit} could not be stored within {} ms: no answer from a majority of the voters",
@@ -131,9 +134,13 @@ impl Coalescer {
         }
     }
 
-    /// Forgets how units ended that are not placed here any more.
-    pub fn retain(&self, is_here: impl Fn(&Unit, u64) -> bool) {
-        self.queue.lock().retain(is_here);
+    /// What is placed here now: how other units ended is forgotten, and what is being taken back
+    /// does not wait for the interval.
+    pub fn placed(&self, placed: &[Assignment]) {
+        let units = placed.iter().map(|a| (Unit::from(&a.unit), (a.epoch.0, a.revoked))).collect();
+        if self.queue.lock().placed(&units) {
+            self.urge.notify_one();
+        }
     }
 
     /// Writes what comes in. Ends with the token.

@@ -1,8 +1,9 @@
 //! What this node is: its registration, and what the applied state wants it to run.
 //!
-//! Invariants: the applied state is the only trigger; units are handed to the actors only while this
-//! process is the registered incarnation of its node and holds the lease, and only placements of that
+//! Invariants: the applied state is the only trigger; the actors see only placements of the present
 //! incarnation; an incarnation that has expired is left for good before the node registers a new one.
+//! A lost lease does not empty the list: the actors stop by themselves ([`LeaseGuard`]), and go on
+//! with the same placements when it comes back.
 //!
 //! Files: `placed` turns placements into what the actors understand; `standing` says what the state
 //! makes of this process.
@@ -89,7 +90,7 @@ impl Herder {
         self.incarnation.subscribe()
     }
 
-    /// What this node is to run now; empty without a lease. The same value is not sent twice.
+    /// What this node is to run, given the lease. Sent when the layout of the cluster has changed.
     pub fn placed(&self) -> watch::Receiver<Arc<Vec<Assignment>>> {
         self.placed.subscribe()
     }
@@ -106,7 +107,7 @@ impl Herder {
         loop {
             let boot = *uuid::Uuid::new_v4().as_bytes();
             let incarnation = self.register(boot).await?;
-            let mut shown: Option<(u64, bool)> = None;
+            let mut shown: Option<u64> = None;
             loop {
                 changes.mark_unchanged();
                 // Before the state is read: what was applied then is certainly in it.
@@ -127,41 +128,29 @@ impl Herder {
                             self.guard.begin(incarnation);
                             self.incarnation.send_replace(Some(incarnation));
                         }
-                        let held = self.guard.held();
-                        if shown != Some((layout, held)) {
-                            self.show(incarnation, held, reports);
-                            shown = Some((layout, held));
+                        if shown != Some(layout) {
+                            self.show(incarnation, reports);
+                            shown = Some(layout);
                         }
                     }
                 }
-                let held = self.guard.held();
-                tokio::select! {
-                    _ = changes.changed() => {}
-                    () = self.guard.lost(), if held => {}
-                    () = self.guard.gained(), if !held => {}
-                }
+                // The view lives as long as `self`.
+                let _ = changes.changed().await;
             }
             tracing::warn!(node = self.identity.node, incarnation, "this incarnation was expired; registering anew");
             self.leave_incarnation();
         }
     }
 
-    fn show(&self, incarnation: u64, held: bool, reports: &Coalescer) {
+    fn show(&self, incarnation: u64, reports: &Coalescer) {
         let before = self.placed.borrow().clone();
         let now = std::time::Instant::now();
-        let placed = if held {
-            assignments(&self.view.read(), self.identity.node, incarnation, &before, now)
-        } else {
-            Vec::new()
-        };
-        if held {
-            reports.retain(|unit, epoch| {
-                let id = unit.id();
-                placed.iter().any(|a| a.unit == id && a.epoch.0 == epoch)
-            });
+        let placed = assignments(&self.view.read(), self.identity.node, incarnation, &before, now);
+        reports.placed(&placed);
+        if placed != *before {
+            tracing::debug!(units = placed.len(), "placements of this node");
+            self.placed.send_replace(Arc::new(placed));
         }
-        tracing::debug!(units = placed.len(), held, "placements of this node");
-        self.placed.send_replace(Arc::new(placed));
     }
 
     fn leave_incarnation(&self) {
@@ -212,7 +201,6 @@ impl Herder {
         let farewell = CommandV1::NodeLeft { node, incarnation, now_ms: self.clock.wall_ms(), hold_ms };
         // What has not stopped by now stops here: nothing may be sent after the goodbye.
         self.guard.drop_lease();
-        self.placed.send_replace(Arc::default());
         self.proposer.propose(farewell.into()).await.map(|_| ())
     }
 

@@ -67,13 +67,22 @@ pub struct PlanInput<'a> {
     pub ready: &'a BTreeSet<NodeId>,
     /// Wall clock in ms since the epoch.
     pub now_ms: u64,
-    /// By epoch: how long this leader has seen a placement that is no longer held. Missing = not at all.
-    pub free_for: &'a BTreeMap<u64, Duration>,
+    /// By epoch: how long this leader has known a placement. Missing = not at all.
+    pub ages: &'a BTreeMap<u64, Age>,
     /// Since the last plan that took units back for balance; `None` = this leader made none.
     pub since_round: Option<Duration>,
     /// End every running delay now.
     pub hurry: bool,
     pub limits: &'a Limits,
+}
+
+/// How long a leader has known something of a placement; never longer than it has been true.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+pub struct Age {
+    /// Since it was made.
+    pub known: Duration,
+    /// Since it is no longer held.
+    pub free: Duration,
 }
 
 #[derive(Debug, Default, PartialEq, Eq)]
@@ -156,13 +165,14 @@ impl Plan {
 }
 
 fn assign(input: &PlanInput<'_>, unit: &Unit, present: Option<&Placement>, node: NodeId) -> Command {
-    let fence_wait = wait::before_sending(input, unit, present);
+    let mode = mode_of(input, unit);
+    let fence_wait = wait::before_sending(input, unit, present, mode);
     CommandV1::Assign {
         unit: unit.clone(),
         node,
         incarnation: input.state.nodes.get(&node).map_or(0, |n| n.incarnation),
         previous: present.map_or(0, |p| p.epoch),
-        mode: mode_of(input, unit),
+        mode,
         fence_wait_ms: u64::try_from(fence_wait.as_millis()).unwrap_or(u64::MAX),
     }
     .into()
@@ -179,11 +189,11 @@ fn mode_of(input: &PlanInput<'_>, unit: &Unit) -> Delivery {
     }
 }
 
-/// Lost placements of units that no longer exist are remembered until their owner's last sends have
-/// ended, so that a new task set can wait for them.
+/// Placements of units that no longer exist are remembered until nothing that was sent before them
+/// or by them can arrive any more, so that a new task set can wait for that.
 fn forget_orphans(input: &PlanInput<'_>, plan: &mut Plan) {
     for (unit, placement) in &input.state.placements {
-        if !matches!(placement.phase, Phase::Lost { .. }) || input.state.exists(unit) {
+        if placement.is_held() || input.state.exists(unit) {
             continue;
         }
         let left = if unit.is_task() { wait::sends_end_in(input, placement) } else { Duration::ZERO };

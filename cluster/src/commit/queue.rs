@@ -31,6 +31,8 @@ pub(super) struct Queue {
     /// Positions on their way, per unit.
     on_the_way: BTreeMap<Unit, usize>,
     ended: BTreeMap<Unit, Ended>,
+    /// Units that are being taken back.
+    leaving: BTreeSet<Unit>,
 }
 
 /// Why nothing of this epoch is written any more.
@@ -44,7 +46,7 @@ struct Ended {
 #[derive(Debug, PartialEq, Eq)]
 pub(super) enum Standing {
     Settled,
-    Waiting,
+    Waiting { leaving: bool },
     Fenced(u64),
     Failed(String),
 }
@@ -128,7 +130,7 @@ impl Queue {
             None => {}
         }
         if self.on_the_way.contains_key(unit) || self.waits(unit) {
-            return Standing::Waiting;
+            return Standing::Waiting { leaving: self.leaving.contains(unit) };
         }
         Standing::Settled
     }
@@ -229,8 +231,12 @@ impl Queue {
         }
     }
 
-    pub(super) fn retain(&mut self, is_here: impl Fn(&Unit, u64) -> bool) {
-        self.ended.retain(|unit, ended| is_here(unit, ended.epoch));
+    /// `units`: what is placed here, with its epoch and whether it is being taken back. Returns
+    /// whether something of the latter waits.
+    pub(super) fn placed(&mut self, units: &BTreeMap<Unit, (u64, bool)>) -> bool {
+        self.ended.retain(|unit, ended| units.get(unit).is_some_and(|(epoch, _)| *epoch == ended.epoch));
+        self.leaving = units.iter().filter(|(_, (_, revoked))| *revoked).map(|(unit, _)| unit.clone()).collect();
+        self.leaving.iter().any(|unit| self.waits(unit))
     }
 
     fn accepts(&mut self, unit: &Unit, epoch: u64) -> bool {

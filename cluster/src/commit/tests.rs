@@ -5,7 +5,7 @@ use std::time::Duration;
 
 use proptest::prelude::*;
 use serde_json::json;
-use thalweg_actors::port::{Epoch, OffsetCommit, UnitId, UnitState, UnitStatus};
+use thalweg_actors::port::{Assignment, Epoch, OffsetCommit, UnitId, UnitState, UnitStatus};
 use thalweg_core::position::SourcePartition;
 
 use super::queue::*;
@@ -51,11 +51,11 @@ mod queue_alone {
         q.commit(commit(0, 5, "a", 3));
         q.commit(commit(0, 5, "a", 2));
         q.commit(commit(0, 5, "b", 1));
-        assert_eq!(q.standing(&Unit::task("c", 0)), Standing::Waiting);
+        assert_eq!(q.standing(&Unit::task("c", 0)), Standing::Waiting { leaving: false });
         let batch = q.take(1 << 20).unwrap();
         assert_eq!(report(&batch.command(1, 1)).0, vec![(0, 3), (0, 1)]);
         assert!(q.is_empty() && q.take(1 << 20).is_none());
-        assert_eq!(q.standing(&Unit::task("c", 0)), Standing::Waiting, "it is on its way");
+        assert_eq!(q.standing(&Unit::task("c", 0)), Standing::Waiting { leaving: false }, "it is on its way");
         q.applied(batch, &[]);
         assert_eq!(q.standing(&Unit::task("c", 0)), Standing::Settled);
     }
@@ -140,7 +140,7 @@ mod queue_alone {
         assert!(q.is_empty(), "what waited of that epoch is dropped");
         assert!(!q.commit(commit(0, 5, "a", 3)) && !q.released(unit.clone(), 5));
         assert!(q.commit(commit(0, 6, "a", 0)));
-        assert_eq!(q.standing(&unit), Standing::Waiting);
+        assert_eq!(q.standing(&unit), Standing::Waiting { leaving: false });
         let batch = q.take(1 << 20).unwrap();
         // An old refusal that comes late does not fence the new owner.
         q.applied(batch, &[]);
@@ -149,7 +149,10 @@ mod queue_alone {
         let batch = q.take(1 << 20).unwrap();
         q.fenced(batch);
         assert_eq!(q.standing(&Unit::task("c", 1)), Standing::Fenced(7));
-        q.retain(|unit, _| unit.task != Some(1));
+        let here = |task, epoch, revoked| std::collections::BTreeMap::from([(Unit::task("c", task), (epoch, revoked))]);
+        q.placed(&here(1, 7, false));
+        assert_eq!(q.standing(&Unit::task("c", 1)), Standing::Fenced(7), "it is still placed here with that epoch");
+        q.placed(&here(1, 8, false));
         assert_eq!(q.standing(&Unit::task("c", 1)), Standing::Settled);
     }
 
@@ -269,21 +272,44 @@ impl Node {
 
 const LONG: Duration = Duration::from_secs(3600);
 
+fn assignment(n: u32, epoch: u64, revoked: bool) -> Assignment {
+    Assignment {
+        unit: task(n),
+        epoch: Epoch(epoch),
+        target: thalweg_actors::port::Target::Started,
+        config: Default::default(),
+        config_revision: 1,
+        restart: 0,
+        revoked,
+        send_after: None,
+        mode: thalweg_core::delivery::DeliveryMode::Fenced,
+    }
+}
+
+/// A unit that is being taken back is not held up by the interval; the others are gathered.
 #[tokio::test]
-async fn waiting_for_a_unit_does_not_wait_for_the_interval() {
+async fn what_is_taken_back_does_not_wait_for_the_interval() {
     let (node, epoch) = node(LONG, Duration::from_secs(20));
     node.reports.settled(&task(0)).await.unwrap();
-    for n in 1..=3 {
-        node.reports.commit(commit(0, epoch, "a", n));
-        node.reports.settled(&task(0)).await.unwrap();
-        assert_eq!(node.stored("a"), Some(format!("{{\"n\":{n}}}")));
-    }
-    let reports = node.log.proposed.borrow().iter().filter(|c| c.kind() == "report").count();
-    assert_eq!(reports, 3, "one entry each, and none without need");
-    // Nor does a release.
+    // After a pause the first one goes at once.
+    node.reports.commit(commit(0, epoch, "a", 1));
+    node.reports.settled(&task(0)).await.unwrap();
+    node.reports.commit(commit(1, epoch + 1, "b", 1));
+    node.reports.commit(commit(0, epoch, "a", 2));
+    let unit = task(0);
+    let waiting = node.reports.settled(&unit);
+    tokio::pin!(waiting);
+    assert!(futures::poll!(waiting.as_mut()).is_pending());
+    assert_eq!(node.log.proposed.borrow().len(), 1);
     node.log.apply(CommandV1::Revoke { unit: Unit::task("c", 0), epoch });
+    node.reports.placed(&[assignment(0, epoch, true), assignment(1, epoch + 1, false)]);
+    waiting.await.unwrap();
+    assert_eq!((node.stored("a"), node.stored("b")), (Some("{\"n\":2}".into()), Some("{\"n\":1}".into())));
+    node.reports.commit(commit(0, epoch, "a", 3));
+    node.reports.settled(&task(0)).await.unwrap();
     node.reports.released(&task(0), Epoch(epoch));
     node.log.until("released", |s| !s.placements[&Unit::task("c", 0)].is_held()).await;
+    assert_eq!(node.log.proposed.borrow().len(), 4);
 }
 
 #[tokio::test]

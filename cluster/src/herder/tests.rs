@@ -145,23 +145,31 @@ impl Node {
     }
 }
 
-/// L7: nothing is shown without the lease, and what was placed is shown again with the same epoch
-/// when it is back.
+/// What stops and what goes on with the lease is the actors' business; the placements stay.
 #[tokio::test]
-async fn units_are_shown_only_with_the_lease() {
+async fn a_lost_lease_leaves_the_placements() {
     let node = node();
     let incarnation = node.registered(0).await;
     let epoch = node.place("c", incarnation);
-    assert!(node.herder.placed().borrow().is_empty(), "no lease yet");
-    node.beat(incarnation);
     assert_eq!(node.shows(1).await[0].epoch, Epoch(epoch));
-    // Nobody beats any more.
-    node.shows(0).await;
-    assert!(!node.guard.held());
+    let mut placed = node.herder.placed();
+    placed.mark_unchanged();
     node.beat(incarnation);
-    assert_eq!(node.shows(1).await[0].epoch, Epoch(epoch));
+    assert!(node.guard.held());
+    node.guard.lost().await;
+    // Nothing but reports and another connector's life: the actors hear nothing of it.
+    node.log.apply(CommandV1::SetLogger { logger: "a".into(), level: None, now_ms: 0 });
+    node.log.apply(CommandV1::RegisterNode { node: 2, boot: [2; 16], about: about(2), now_ms: 0, delay_ms: 0 });
+    let config = Default::default();
+    let expect = crate::raft::command::Expect::Any;
+    node.log.apply(CommandV1::PutConnector { name: name("d"), config, target: Default::default(), expect });
+    node.log.apply(CommandV1::SetTarget { name: name("c"), target: TargetState::Paused });
+    placed.changed().await.unwrap();
+    assert_eq!(placed.borrow_and_update()[0].target, Target::Paused);
+    assert!(!placed.has_changed().unwrap());
     node.stop.cancel();
     node.task.await.unwrap().unwrap();
+    assert!(placed.borrow().is_empty());
 }
 
 /// CLU-02: an expired node leaves its incarnation for good and comes back as a new one.

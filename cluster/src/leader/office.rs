@@ -5,7 +5,7 @@ use std::time::Duration;
 
 use super::LeaderView;
 use crate::lease::{BootInstant, Grant, LeaseTable, LeaseTerms};
-use crate::plan::{Limits, Plan, PlanInput, plan};
+use crate::plan::{Age, Limits, Plan, PlanInput, plan};
 use crate::raft::command::{Command, CommandV1};
 use crate::raft::state::{NodeState, Phase};
 use crate::raft::{NodeId, State};
@@ -49,15 +49,22 @@ pub struct Step {
     pub wake: Duration,
 }
 
+/// When this leader first saw a placement, and the phases of it that time has an effect on.
+#[derive(Debug, Clone, Copy)]
+struct Sight {
+    known: BootInstant,
+    revoking: Option<BootInstant>,
+    free: Option<BootInstant>,
+}
+
 #[derive(Debug)]
 pub struct Leader {
     office: Office,
     term: u64,
     began: BootInstant,
     table: LeaseTable,
-    /// By epoch: when this leader first saw a placement in a phase that time has an effect on.
-    free_since: BTreeMap<u64, BootInstant>,
-    revoking_since: BTreeMap<u64, BootInstant>,
+    /// By epoch.
+    sights: BTreeMap<u64, Sight>,
     last_round: Option<BootInstant>,
     hurry: bool,
     pending: usize,
@@ -73,8 +80,7 @@ impl Leader {
             term,
             began: now,
             table,
-            free_since: BTreeMap::new(),
-            revoking_since: BTreeMap::new(),
+            sights: BTreeMap::new(),
             last_round: None,
             hurry: false,
             pending: 0,
@@ -95,6 +101,7 @@ impl Leader {
         applied: u64,
         leader_applied: u64,
     ) -> Grant {
+        self.table.look(now);
         self.table.sync(now, leasable(state));
         match state.nodes.get(&node) {
             None => Grant::Unregistered,
@@ -149,12 +156,16 @@ impl Leader {
     fn plan(&mut self, state: &State, applied: u64, now: BootInstant, wall_ms: u64) -> Plan {
         let ready: BTreeSet<NodeId> =
             state.nodes.keys().copied().filter(|node| self.table.is_ready(now, *node, applied)).collect();
-        let free_for = self.free_since.iter().map(|(epoch, since)| (*epoch, now.since(*since))).collect();
+        let age = |sight: &Sight| Age {
+            known: now.since(sight.known),
+            free: sight.free.map_or(Duration::ZERO, |since| now.since(since)),
+        };
+        let ages = self.sights.iter().map(|(epoch, sight)| (*epoch, age(sight))).collect();
         let plan = plan(&PlanInput {
             state,
             ready: &ready,
             now_ms: wall_ms,
-            free_for: &free_for,
+            ages: &ages,
             since_round: self.last_round.map(|at| now.since(at)),
             hurry: self.hurry,
             limits: &self.office.limits,
@@ -201,9 +212,9 @@ impl Leader {
     /// its lease ends for the leader a moment later.
     fn end_leases_of_the_stuck(&mut self, state: &State, now: BootInstant) {
         for (unit, placement) in &state.placements {
-            let since = self.revoking_since.get(&placement.epoch);
+            let since = self.sights.get(&placement.epoch).and_then(|sight| sight.revoking);
             if placement.phase == Phase::Revoking
-                && since.is_some_and(|since| now.since(*since) > self.office.revoke_timeout)
+                && since.is_some_and(|since| now.since(since) > self.office.revoke_timeout)
                 && self.table.end(placement.node, placement.incarnation)
             {
                 tracing::error!(
@@ -216,22 +227,18 @@ impl Leader {
     }
 
     fn remember_phases(&mut self, state: &State, now: BootInstant) {
-        let mut free = BTreeMap::new();
-        let mut revoking = BTreeMap::new();
+        let mut sights = BTreeMap::new();
         for placement in state.placements.values() {
-            let epoch = placement.epoch;
+            let before = self.sights.get(&placement.epoch);
+            let mut sight = before.copied().unwrap_or(Sight { known: now, revoking: None, free: None });
             match placement.phase {
                 Phase::Assigned => {}
-                Phase::Revoking => {
-                    revoking.insert(epoch, self.revoking_since.get(&epoch).copied().unwrap_or(now));
-                }
-                Phase::Released | Phase::Lost { .. } => {
-                    free.insert(epoch, self.free_since.get(&epoch).copied().unwrap_or(now));
-                }
+                Phase::Revoking => sight.revoking = sight.revoking.or(Some(now)),
+                Phase::Released | Phase::Lost { .. } => sight.free = sight.free.or(Some(now)),
             }
+            sights.insert(placement.epoch, sight);
         }
-        self.free_since = free;
-        self.revoking_since = revoking;
+        self.sights = sights;
     }
 }
 

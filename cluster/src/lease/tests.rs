@@ -114,18 +114,69 @@ fn the_boot_clock_of_this_machine_moves() {
 }
 
 #[tokio::test]
-async fn losing_and_gaining_are_noticed() {
+async fn losing_is_noticed() {
     let terms = LeaseTerms::new(Duration::from_millis(120), Duration::from_millis(20)).unwrap();
     let guard = Arc::new(LeaseGuard::new(terms, Arc::new(SystemClock)));
     guard.begin(1);
     guard.lost().await;
-    let other = guard.clone();
-    let gained = tokio::spawn(async move { other.gained().await });
     let seq = guard.sending(1).unwrap();
     guard.granted(seq);
-    gained.await.unwrap();
     guard.lost().await;
     assert!(!guard.held());
+    // It does not have to run out.
+    let seq = guard.sending(1).unwrap();
+    guard.granted(seq);
+    let other = guard.clone();
+    let lost = tokio::spawn(async move { other.lost().await });
+    guard.drop_lease();
+    lost.await.unwrap();
+}
+
+/// Answers as told: no leader at first, then a grant, then never again.
+struct Link {
+    beats: tokio::sync::watch::Sender<Vec<(u64, std::time::Instant)>>,
+}
+
+#[async_trait::async_trait]
+impl LeaseLink for Link {
+    async fn heartbeat(&self, incarnation: u64, seq: u64, _applied: u64) -> Option<Grant> {
+        let mut count = 0;
+        self.beats.send_modify(|beats| {
+            beats.push((incarnation, std::time::Instant::now()));
+            count = beats.len();
+        });
+        match count {
+            1 | 2 => None,
+            3 => Some(Grant::Granted),
+            _ => {
+                assert!(seq > 3);
+                std::future::pending().await
+            }
+        }
+    }
+}
+
+#[tokio::test]
+async fn a_leader_that_is_found_hears_of_the_node_at_once_and_silence_ends_the_lease() {
+    let terms = LeaseTerms::new(Duration::from_secs(4), Duration::from_millis(1600)).unwrap();
+    let guard = Arc::new(LeaseGuard::new(terms, Arc::new(SystemClock)));
+    guard.begin(7);
+    let link = Arc::new(Link { beats: tokio::sync::watch::Sender::default() });
+    let (incarnation, receiver) = tokio::sync::watch::channel(None);
+    let view = Arc::new(crate::raft::StateView::new(crate::raft::State::default(), 0));
+    let keeper = LeaseKeeper { guard: guard.clone(), view, link: link.clone(), incarnation: receiver };
+    let stop = tokio_util::sync::CancellationToken::new();
+    let running = tokio::spawn(keeper.run(stop.clone()));
+    incarnation.send_replace(Some(7));
+    let mut beats = link.beats.subscribe();
+    let first = beats.wait_for(|b| b.len() >= 3).await.unwrap().clone();
+    assert!(first[2].1 - first[0].1 < Duration::from_millis(1600), "it does not wait for the next beat");
+    assert!(first.iter().all(|(incarnation, _)| *incarnation == 7));
+    // Answers that never come do not stop the beats, and the lease ends by itself.
+    beats.wait_for(|b| b.len() >= 5).await.unwrap();
+    guard.lost().await;
+    stop.cancel();
+    running.await.unwrap();
 }
 
 #[test]

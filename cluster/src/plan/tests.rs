@@ -1,6 +1,7 @@
 #![allow(clippy::unwrap_used, clippy::expect_used, clippy::panic)]
 
-use proptest::prelude::*;
+mod fencing;
+mod histories;
 
 use super::*;
 use crate::raft::state::world::World;
@@ -11,7 +12,7 @@ use crate::raft::{Reply, Unit};
 struct Desk {
     w: World,
     ready: BTreeSet<NodeId>,
-    free_for: BTreeMap<u64, Duration>,
+    ages: BTreeMap<u64, Age>,
     since_round: Option<Duration>,
     hurry: bool,
     limits: Limits,
@@ -35,7 +36,7 @@ impl Desk {
             state: &self.w.state,
             ready: &self.ready,
             now_ms: self.w.now_ms,
-            free_for: &self.free_for,
+            ages: &self.ages,
             since_round: self.since_round,
             hurry: self.hurry,
             limits: &self.limits,
@@ -93,6 +94,10 @@ impl Desk {
     fn is_complete(&self) -> bool {
         self.w.state.units().all(|unit| self.node_of(&unit).is_some())
     }
+}
+
+fn free_for(ms: u64) -> Age {
+    Age { known: Duration::from_millis(ms), free: Duration::from_millis(ms) }
 }
 
 fn revoked(plan: &Plan) -> Vec<Unit> {
@@ -200,9 +205,9 @@ fn a_delay_ends_by_either_clock_or_by_hand() {
     let mut desk = lost();
     desk.w.now_ms = 0;
     let epochs: Vec<u64> = desk.w.state.placements.values().filter(|p| p.node == 2).map(|p| p.epoch).collect();
-    desk.free_for = epochs.iter().map(|e| (*e, Duration::from_millis(4_999))).collect();
+    desk.ages = epochs.iter().map(|e| (*e, free_for(4_999))).collect();
     assert_eq!(desk.plan().wake, Some(Duration::from_millis(1)));
-    desk.free_for = epochs.iter().map(|e| (*e, Duration::from_millis(5_000))).collect();
+    desk.ages = epochs.iter().map(|e| (*e, free_for(5_000))).collect();
     desk.step();
     assert!(desk.is_complete());
     let mut desk = lost();
@@ -229,7 +234,7 @@ fn a_restarted_node_has_a_moment_to_be_heard() {
     // If it is not heard in time, the others take over.
     desk.join(2);
     desk.ready.remove(&2);
-    desk.free_for = desk.w.state.placements.values().map(|p| (p.epoch, desk.limits.home_grace)).collect();
+    desk.ages = desk.w.state.placements.values().map(|p| (p.epoch, free_for(1_000))).collect();
     desk.step();
     assert!(desk.is_complete());
     assert_eq!(desk.loads(true), vec![4]);
@@ -390,263 +395,4 @@ fn nodes_that_lag_get_nothing_and_keep_what_they_have() {
         assert_eq!(desk.w.state.placements[&unit], placement);
     }
     assert_eq!(desk.w.state.placements.values().filter(|p| p.node == 2).count(), 1);
-}
-
-mod fencing {
-    use super::*;
-
-    fn lost(delivery: &str, gone: bool) -> Desk {
-        let mut desk = Desk::with_nodes(2);
-        desk.w.put("c", &[("thalweg.delivery", delivery)]);
-        desk.step();
-        desk.w.publish("c", World::tasks(2, "a"));
-        desk.settle();
-        desk.w.expire(2, gone, 0);
-        desk.ready.remove(&2);
-        desk
-    }
-
-    fn task_waits(plan: &Plan) -> Vec<u64> {
-        fence_waits(plan).into_iter().filter(|(u, _)| u.is_task()).map(|(_, wait)| wait).collect()
-    }
-
-    #[test]
-    fn fenced_tasks_do_not_wait() {
-        assert_eq!(task_waits(&lost("fenced", false).plan()), vec![0]);
-        assert_eq!(task_waits(&lost("fenced", true).plan()), vec![0]);
-    }
-
-    #[test]
-    fn plain_tasks_wait_for_the_last_sends_and_for_the_lease_if_it_may_still_run() {
-        assert_eq!(task_waits(&lost("plain", false).plan()), vec![10_000]);
-        assert_eq!(task_waits(&lost(" Plain ", true).plan()), vec![13_030]);
-        // What this leader has seen itself counts; a wall clock does not.
-        let mut desk = lost("plain", false);
-        desk.w.now_ms += 1_000_000;
-        desk.free_for = desk.w.state.placements.values().map(|p| (p.epoch, Duration::from_secs(4))).collect();
-        assert_eq!(task_waits(&desk.plan()), vec![6_000]);
-        // Its own node, as another process, waits for the sockets only.
-        let mut desk = lost("plain", false);
-        desk.join(2);
-        assert_eq!(task_waits(&desk.plan()), vec![10_000], "it was expired before it came back");
-        let mut desk = Desk::with_nodes(1);
-        desk.w.put("c", &[("thalweg.delivery", "plain")]);
-        desk.step();
-        desk.w.publish("c", World::tasks(1, "a"));
-        desk.settle();
-        desk.join(1);
-        assert_eq!(task_waits(&desk.plan()), vec![1_000]);
-        assert!(fence_waits(&desk.plan()).iter().any(|(u, wait)| !u.is_task() && *wait == 0));
-    }
-
-    #[test]
-    fn the_mode_of_the_lost_placement_decides_not_the_new_configuration() {
-        let mut desk = lost("plain", false);
-        desk.w.put("c", &[("thalweg.delivery", "fenced")]);
-        assert_eq!(task_waits(&desk.plan()), vec![10_000]);
-    }
-
-    /// The broker shuts out the old owner of the same task only; the partitions of a lost task of an
-    /// earlier set may now be another task's.
-    #[test]
-    fn a_new_set_waits_for_lost_tasks_of_the_old_one_in_any_mode() {
-        for (tasks, expected) in [(2, vec![10_000, 10_000]), (1, vec![10_000])] {
-            let mut desk = lost("fenced", false);
-            // The connector object may have been on the lost node.
-            if desk.node_of(&Unit::connector("c")).is_none() {
-                let command = desk.w.assign_command(&Unit::connector("c"), 1);
-                desk.w.ok(command);
-            }
-            desk.w.publish("c", World::tasks(tasks, "b"));
-            desk.release_all();
-            assert_eq!(task_waits(&desk.step()), expected);
-        }
-    }
-
-    #[test]
-    fn a_lost_task_that_no_longer_exists_is_remembered_until_its_sends_have_ended() {
-        let mut desk = lost("fenced", false);
-        let orphan = desk.w.state.placements.iter().find(|(u, p)| u.is_task() && p.node == 2).unwrap();
-        let (orphan, epoch) = (orphan.0.clone(), orphan.1.epoch);
-        desk.w.ok(CommandV1::DeleteConnector { name: "c".into() });
-        desk.release_all();
-        assert_eq!(desk.step().wake, Some(Duration::from_secs(10)));
-        assert!(desk.w.state.placements.contains_key(&orphan));
-        desk.free_for = BTreeMap::from([(epoch, Duration::from_secs(10))]);
-        desk.step();
-        assert!(desk.w.state.placements.is_empty());
-        assert!(desk.step().commands.is_empty());
-    }
-
-    #[test]
-    fn a_part_of_a_set_that_is_placed_later_waits_as_long() {
-        let mut desk = lost("fenced", false);
-        if desk.node_of(&Unit::connector("c")).is_none() {
-            let command = desk.w.assign_command(&Unit::connector("c"), 1);
-            desk.w.ok(command);
-        }
-        desk.w.publish("c", World::tasks(2, "b"));
-        desk.release_all();
-        // Only the first of the two gets through before the leader changes.
-        let plan = desk.plan();
-        let assigns: Vec<_> = plan.commands.iter().filter(|c| c.kind() == "assign").cloned().collect();
-        let lost_task = desk.w.state.placements.iter().find(|(u, p)| u.is_task() && p.node == 2).unwrap().0.clone();
-        let first =
-            assigns.iter().find(|c| matches!(c, Command::V1(CommandV1::Assign { unit, .. }) if *unit == lost_task));
-        desk.w.ok(first.unwrap().clone());
-        assert_eq!(task_waits(&desk.plan()), vec![10_000]);
-    }
-}
-
-/// What happens to a cluster between two plans.
-#[derive(Debug, Clone)]
-enum Event {
-    Join(u64),
-    Lose(u64, bool),
-    Restart(u64),
-    Drain(u64),
-    Create(u8, usize),
-    Delete(u8),
-    Retask(u8, usize),
-    Stop(u8),
-    ReleaseSome,
-    Silence(u64),
-    Plan,
-}
-
-fn events() -> impl Strategy<Value = Event> {
-    let node = 1u64..=5;
-    let name = 0u8..5;
-    prop_oneof![
-        3 => node.clone().prop_map(Event::Join),
-        1 => (node.clone(), any::<bool>()).prop_map(|(n, g)| Event::Lose(n, g)),
-        1 => node.clone().prop_map(Event::Restart),
-        1 => node.clone().prop_map(Event::Drain),
-        4 => (name.clone(), 0usize..6).prop_map(|(n, t)| Event::Create(n, t)),
-        1 => name.clone().prop_map(Event::Delete),
-        2 => (name.clone(), 0usize..6).prop_map(|(n, t)| Event::Retask(n, t)),
-        1 => name.prop_map(Event::Stop),
-        3 => Just(Event::ReleaseSome),
-        1 => node.prop_map(Event::Silence),
-        6 => Just(Event::Plan),
-    ]
-}
-
-fn happen(desk: &mut Desk, event: &Event, delay_ms: u64) {
-    let alive = |desk: &Desk, node: &u64| {
-        desk.w.state.nodes.get(node).is_some_and(|n| matches!(n.state, NodeState::Alive | NodeState::Draining(_)))
-    };
-    let publish = |desk: &mut Desk, name: &str, tasks| {
-        if desk.node_of(&Unit::connector(name)).is_some() {
-            let command = desk.w.publish_command(name, World::tasks(tasks, &tasks.to_string()));
-            desk.w.apply(command);
-        }
-    };
-    match event {
-        Event::Join(node) if !alive(desk, node) => desk.join(*node),
-        Event::Restart(node) if alive(desk, node) => desk.join(*node),
-        Event::Lose(node, gone) if alive(desk, node) => {
-            desk.w.expire(*node, *gone, delay_ms);
-            desk.ready.remove(node);
-        }
-        Event::Drain(node) => {
-            desk.w.apply(CommandV1::DrainNode { node: *node, mode: DrainMode::Move });
-        }
-        Event::Create(name, tasks) => {
-            let name = format!("c{name}");
-            desk.w.put(&name, &[("name", &name)]);
-            desk.step();
-            publish(desk, &name, *tasks);
-        }
-        Event::Delete(name) => {
-            desk.w.apply(CommandV1::DeleteConnector { name: format!("c{name}").into() });
-        }
-        Event::Retask(name, tasks) => {
-            let name = format!("c{name}");
-            if desk.w.state.connectors.contains_key(name.as_str()) {
-                publish(desk, &name, *tasks);
-            }
-        }
-        Event::Stop(name) => {
-            let target = crate::raft::command::TargetState::Stopped;
-            desk.w.apply(CommandV1::SetTarget { name: format!("c{name}").into(), target });
-        }
-        Event::ReleaseSome => {
-            for unit in desk.units_in(Phase::Revoking).into_iter().step_by(2) {
-                desk.w.release(&unit);
-            }
-        }
-        Event::Silence(node) => {
-            desk.ready.remove(node);
-        }
-        Event::Plan => {
-            desk.step();
-        }
-        _ => {}
-    }
-    desk.w.now_ms += 50;
-}
-
-proptest! {
-    #![proptest_config(ProptestConfig { cases: 300, ..ProptestConfig::default() })]
-
-    /// Whatever happened before: the plan is the same twice, is taken in full, takes nothing back
-    /// while a delay runs, and once things calm down everything runs, evenly, and stays.
-    #[test]
-    fn plans_are_complete_balanced_stable_and_deterministic(
-        history in prop::collection::vec(events(), 0..60),
-        delay_ms in prop_oneof![Just(0u64), Just(1_000)],
-    ) {
-        let mut desk = Desk::with_nodes(2);
-        for event in &history {
-            happen(&mut desk, event, delay_ms);
-            let plan = desk.plan();
-            prop_assert_eq!(&plan, &desk.plan());
-            let drained: BTreeSet<_> = desk.w.state.nodes.iter()
-                .filter(|(_, n)| matches!(n.state, NodeState::Draining(_))).map(|(id, _)| *id).collect();
-            if plan.delay.is_some() {
-                for unit in revoked(&plan) {
-                    let node = desk.w.state.placements[&unit].node;
-                    prop_assert!(drained.contains(&node), "{} was taken back during a delay", unit);
-                }
-            }
-        }
-        // Calm: every living node is heard again, delays and waits pass.
-        desk.ready = desk.w.state.nodes.iter()
-            .filter(|(_, n)| matches!(n.state, NodeState::Alive)).map(|(id, _)| *id).collect();
-        if desk.ready.is_empty() {
-            desk.join(9);
-        }
-        desk.w.now_ms += 3_600_000;
-        desk.free_for = desk.w.state.placements.values().map(|p| (p.epoch, Duration::from_secs(3600))).collect();
-        desk.settle();
-        prop_assert!(desk.is_complete());
-        prop_assert!(spread(&desk.loads(true)) <= 1, "tasks: {:?}", desk.loads(true));
-        prop_assert!(spread(&desk.loads(false)) <= 1, "connectors: {:?}", desk.loads(false));
-        prop_assert!(desk.units_in(Phase::Revoking).is_empty());
-        let rest = desk.plan();
-        prop_assert_eq!(rest, Plan::default());
-        prop_assert_eq!(desk.w.state.placements.len(), desk.w.state.units().count());
-    }
-
-    /// One more node takes its share and no more: at most total / (n + 1), rounded up, per class.
-    #[test]
-    fn a_joining_node_causes_the_least_possible_moves(nodes in 1u64..6, tasks in prop::collection::vec(0usize..7, 1..6)) {
-        let mut desk = Desk::with_nodes(nodes);
-        for (n, count) in tasks.iter().enumerate() {
-            desk.connector(&format!("c{n}"), *count);
-            desk.settle();
-        }
-        desk.join(nodes + 1);
-        let total: usize = tasks.iter().sum();
-        let bound = |total: usize| total.div_ceil(nodes as usize + 1);
-        let moves = desk.settle();
-        prop_assert!(moves <= bound(total) + bound(tasks.len()), "{} moves", moves);
-        prop_assert!(spread(&desk.loads(true)) <= 1 && spread(&desk.loads(false)) <= 1);
-        // And leaving again moves only what it had.
-        let held = desk.loads(true)[nodes as usize] + desk.loads(false)[nodes as usize];
-        desk.w.ok(CommandV1::DrainNode { node: nodes + 1, mode: DrainMode::Move });
-        prop_assert_eq!(desk.settle(), held);
-        prop_assert!(desk.is_complete());
-    }
 }

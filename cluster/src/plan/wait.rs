@@ -6,8 +6,8 @@
 
 use std::time::Duration;
 
-use super::PlanInput;
 use super::board::Board;
+use super::{Age, PlanInput};
 use crate::raft::command::{Delivery, DrainMode};
 use crate::raft::state::{Loss, NodeState, Phase, Placement};
 use crate::raft::unit::{NodeId, Unit};
@@ -37,7 +37,7 @@ pub(super) fn before_placing(input: &PlanInput<'_>, board: &Board, unit: &Unit, 
     if input.hurry {
         return Wait::No;
     }
-    let seen = seen_for(input, placement);
+    let seen = age(input, placement).free;
     let delay = match (placement.phase, home.state) {
         (Phase::Lost { since_ms, until_ms, .. }, _) => delay_left(input.now_ms, since_ms, until_ms, seen),
         (Phase::Released, NodeState::Left { since_ms, hold_until_ms }) => {
@@ -58,46 +58,58 @@ pub(super) fn before_placing(input: &PlanInput<'_>, board: &Board, unit: &Unit, 
 /// How long the new owner of `unit` has to wait before its first send.
 ///
 /// In `fenced` mode the broker refuses the old owner of the *same* task as soon as the new one has
-/// opened its producer. That does not help against the old owner of another task of an earlier set,
-/// whose partitions the new one may have got: there the wait is the same as in `plain` mode.
-pub(super) fn before_sending(input: &PlanInput<'_>, unit: &Unit, present: Option<&Placement>) -> Duration {
+/// opened its producer, if both have transactional ones. That does not help against the old owner of
+/// another task of an earlier set, whose partitions the new one may have got: there the wait is the
+/// same as in `plain` mode. A wait that an owner was told and did not live to see through is its
+/// successor's.
+pub(super) fn before_sending(
+    input: &PlanInput<'_>,
+    unit: &Unit,
+    present: Option<&Placement>,
+    mode: Delivery,
+) -> Duration {
     if !unit.is_task() {
         return Duration::ZERO;
     }
     let revision = input.state.connectors.get(&unit.connector).map_or(0, |c| c.tasks_revision);
     let is_first_of_set = present.is_none_or(|p| p.tasks_revision != revision);
-    let mut wait = Duration::ZERO;
-    for (other, placement) in input.state.task_placements(&unit.connector) {
-        let matters = match placement.phase {
-            Phase::Lost { .. } if placement.tasks_revision != revision => true,
-            Phase::Lost { .. } => other == unit && placement.mode == Delivery::Plain,
-            _ => false,
-        };
-        if matters {
-            wait = wait.max(sends_end_in(input, placement));
+    let rows = input.state.task_placements(&unit.connector);
+    rows.map(|(other, placement)| {
+        let is_refused = placement.mode == Delivery::Fenced && mode == Delivery::Fenced;
+        if placement.tasks_revision != revision || (other == unit && !is_refused) {
+            sends_end_in(input, placement)
+        } else if other == unit || (is_first_of_set && placement.is_held()) {
+            // The second: what the rest of this set was told to wait for may no longer be on record.
+            told_left(input, placement)
+        } else {
+            Duration::ZERO
         }
-        // Others of this set have been told to wait for a placement that is no longer on record.
-        if is_first_of_set && placement.is_held() && placement.tasks_revision == revision {
-            wait = wait.max(Duration::from_millis(placement.fence_wait_ms));
-        }
-    }
-    wait
+    })
+    .max()
+    .unwrap_or_default()
 }
 
-/// When nothing the lost owner has handed to the network can arrive any more.
+/// When nothing that the owner of a free placement, or one before it, has handed to the network can
+/// arrive any more.
 pub(super) fn sends_end_in(input: &PlanInput<'_>, placement: &Placement) -> Duration {
-    let Phase::Lost { loss, .. } = placement.phase else { return Duration::ZERO };
     let limits = input.limits;
-    let whole = match loss {
-        Loss::LeaseEnded => limits.send_timeout,
-        Loss::Gone => limits.lease_ended + limits.send_timeout,
-        Loss::Restarted | Loss::Left => limits.socket_close,
+    let own = match placement.phase {
+        Phase::Lost { loss: Loss::LeaseEnded, .. } => limits.send_timeout,
+        Phase::Lost { loss: Loss::Gone, .. } => limits.lease_ended + limits.send_timeout,
+        Phase::Lost { loss: Loss::Restarted | Loss::Left, .. } => limits.socket_close,
+        // It has flushed, or it is still there.
+        Phase::Released | Phase::Assigned | Phase::Revoking => Duration::ZERO,
     };
-    whole.saturating_sub(seen_for(input, placement))
+    own.saturating_sub(age(input, placement).free).max(told_left(input, placement))
 }
 
-fn seen_for(input: &PlanInput<'_>, placement: &Placement) -> Duration {
-    input.free_for.get(&placement.epoch).copied().unwrap_or_default()
+/// What is left of the wait that the placement was told.
+fn told_left(input: &PlanInput<'_>, placement: &Placement) -> Duration {
+    Duration::from_millis(placement.fence_wait_ms).saturating_sub(age(input, placement).known)
+}
+
+fn age(input: &PlanInput<'_>, placement: &Placement) -> Age {
+    input.ages.get(&placement.epoch).copied().unwrap_or_default()
 }
 
 fn delay_left(now_ms: u64, since_ms: u64, until_ms: u64, seen: Duration) -> Duration {

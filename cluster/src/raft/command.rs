@@ -116,7 +116,8 @@ pub enum CommandV1 {
         unit: Unit,
         epoch: u64,
     },
-    /// Drops the memory of a lost placement whose unit no longer exists. By the leader.
+    /// Drops the memory of a placement that is no longer held and whose unit no longer exists. By the
+    /// leader.
     Forget {
         unit: Unit,
         epoch: u64,

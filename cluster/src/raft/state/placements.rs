@@ -69,7 +69,7 @@ impl State {
             return Err(Refusal::Invalid(format!("{unit} is still wanted")));
         }
         match self.placements.get(unit) {
-            Some(placement) if placement.epoch == epoch && matches!(placement.phase, Phase::Lost { .. }) => {
+            Some(placement) if placement.epoch == epoch && !placement.is_held() => {
                 self.placements.remove(unit);
                 Ok(Reply::Done)
             }
@@ -77,8 +77,7 @@ impl State {
         }
     }
 
-    /// Takes back every task placement of a connector whose set has ended; what is free already and
-    /// has no unit any more goes away.
+    /// Takes back every task placement of a connector whose set has ended.
     pub(super) fn revoke_tasks(&mut self, name: &Name) {
         let units: Vec<Unit> = self.task_placements(name).map(|(unit, _)| unit.clone()).collect();
         for unit in units {
@@ -87,14 +86,18 @@ impl State {
     }
 
     pub(super) fn withdraw(&mut self, unit: &Unit) {
-        let wanted = self.exists(unit);
-        let Some(placement) = self.placements.get_mut(unit) else { return };
-        match placement.phase {
-            Phase::Assigned => placement.phase = Phase::Revoking,
-            Phase::Released if !wanted => {
-                self.placements.remove(unit);
-            }
-            Phase::Released | Phase::Revoking | Phase::Lost { .. } => {}
+        match self.placements.get_mut(unit) {
+            Some(placement) if placement.phase == Phase::Assigned => placement.phase = Phase::Revoking,
+            _ => self.drop_if_done(unit),
+        }
+    }
+
+    /// A released placement without a unit goes, unless its owner had been told to wait for an earlier
+    /// one's last sends: that has to be known to whoever gets its partitions.
+    pub(super) fn drop_if_done(&mut self, unit: &Unit) {
+        let is_done = |p: &Placement| p.phase == Phase::Released && p.fence_wait_ms == 0;
+        if !self.exists(unit) && self.placements.get(unit).is_some_and(is_done) {
+            self.placements.remove(unit);
         }
     }
 
