@@ -1,36 +1,9 @@
-//! `thalweg`: the one program. The only place that names concrete connectors.
+//! `thalweg`: the one program.
 
 #![allow(unreachable_pub, reason = "modules of a program, not of a library")]
 
-mod arguments;
-mod check;
-mod demo;
-mod run;
+mod program;
 
-use std::process::ExitCode;
-
-use clap::Parser;
-
-use arguments::{Arguments, Command};
-
-fn main() -> ExitCode {
-    let arguments = Arguments::parse();
-    // One provider for every TLS client and server of the process, before any of them is made.
-    let _ = rustls::crypto::ring::default_provider().install_default();
-    let done = match arguments.command {
-        Command::Run(arguments) => run::run(arguments),
-        Command::Demo(arguments) => blocking(demo::run(arguments)),
-        Command::Check(arguments) => blocking(check::run(arguments)),
-    };
-    match done {
-        Ok(()) => ExitCode::SUCCESS,
-        Err(error) => {
-            eprintln!("thalweg: {error:#}");
-            ExitCode::FAILURE
-        }
-    }
-}
-
-fn blocking<T>(work: impl Future<Output = anyhow::Result<T>>) -> anyhow::Result<T> {
-    tokio::runtime::Builder::new_multi_thread().enable_all().build()?.block_on(work)
+fn main() -> std::process::ExitCode {
+    program::main()
 }

@@ -1,6 +1,9 @@
 //! End-to-end tests: the real binary against real MongoDB and real Kafka.
 
 mod architecture;
+mod lifecycle;
+mod reference;
+mod refusals;
 mod services;
 mod shared;
 mod spine;

@@ -15,7 +15,7 @@ fn the_option_reference_is_current() -> Result<()> {
         ("node-kafka.md", &thalweg_kafka::NODE_OPTIONS),
         ("connector.md", &connector::FRAMEWORK),
         ("connector-kafka.md", &thalweg_kafka::CONNECTOR_OPTIONS),
-        ("mongodb.md", thalweg_mongodb::options()),
+        ("mongodb.md", &thalweg_mongodb::options::TABLE),
     ];
     let folder = Path::new(env!("CARGO_MANIFEST_DIR")).join("../docs/options");
     let write = std::env::var_os("THALWEG_WRITE_REFERENCE").is_some();

@@ -7,8 +7,8 @@ use thalweg_cluster::screen;
 use thalweg_config::node::{WorkerConfig, process_environment};
 use thalweg_config::parse::file::connector_file;
 
-use crate::arguments::CheckArguments;
-use crate::run::registry;
+use super::arguments::CheckArguments;
+use super::run::registry;
 
 pub async fn run(arguments: CheckArguments) -> Result<()> {
     let shown = arguments.file.display();
@@ -19,7 +19,7 @@ pub async fn run(arguments: CheckArguments) -> Result<()> {
     }
     let worker = match &arguments.worker {
         Some(path) => WorkerConfig::load(Some(path), &process_environment())?,
-        None => WorkerConfig::from_properties(&crate::run::dev_properties("localhost:9092"))?,
+        None => WorkerConfig::from_properties(&super::run::dev_properties("localhost:9092"))?,
     };
     let name: Option<String> = file.name.clone().or_else(|| Some(arguments.file.file_stem()?.to_str()?.to_owned()));
     let name = name.unwrap_or_else(|| "?".to_owned());

@@ -17,21 +17,19 @@ use tokio::signal::unix::{SignalKind, signal};
 use tokio::sync::watch;
 use tokio_util::sync::CancellationToken;
 
-use crate::arguments::RunArguments;
+use super::arguments::RunArguments;
 
 /// Limit of one question for the id of the Kafka cluster, and the pause before the next.
 const ASK_KAFKA: Duration = Duration::from_secs(10);
 
 pub fn run(arguments: RunArguments) -> Result<()> {
     let runtime = || {
-        tokio::runtime::Builder::new_multi_thread()
-            .enable_all()
-            .thread_name("thalweg")
-            .build()
-            .unwrap_or_else(|error| {
+        tokio::runtime::Builder::new_multi_thread().enable_all().thread_name("thalweg").build().unwrap_or_else(
+            |error| {
                 eprintln!("thalweg: the runtime cannot start: {error}");
                 std::process::exit(1)
-            })
+            },
+        )
     };
     actix::System::with_tokio_rt(runtime).block_on(serve(arguments))
 }

@@ -4,14 +4,18 @@ use std::path::PathBuf;
 
 use clap::{Args, Parser, Subcommand};
 
-use crate::demo::DemoArguments;
+use super::demo::DemoArguments;
 
 /// Change-data-capture from databases to Kafka, as a cluster of equal nodes.
 ///
 /// Takes the configuration files, REST calls and offsets of Debezium on Kafka Connect.
 #[derive(Debug, Parser)]
-#[command(name = "thalweg", version, after_help = "Examples:\n  thalweg demo\n  thalweg run --dev\n  \
-    thalweg run connect-distributed.properties\n  thalweg check inventory.json")]
+#[command(
+    name = "thalweg",
+    version,
+    after_help = "Examples:\n  thalweg demo\n  thalweg run --dev\n  \
+    thalweg run connect-distributed.properties\n  thalweg check inventory.json"
+)]
 pub struct Arguments {
     #[command(subcommand)]
     pub command: Command,
@@ -40,7 +44,9 @@ pub struct RunArguments {
 }
 
 #[derive(Debug, Args)]
-#[command(after_help = "Examples:\n  thalweg check inventory.json\n  thalweg check inventory.properties --worker node.properties")]
+#[command(
+    after_help = "Examples:\n  thalweg check inventory.json\n  thalweg check inventory.properties --worker node.properties"
+)]
 pub struct CheckArguments {
     /// The connector's configuration: properties, or JSON as it is sent to POST /connectors.
     pub file: PathBuf,

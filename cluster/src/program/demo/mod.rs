@@ -71,7 +71,10 @@ async fn play(arguments: &DemoArguments, stop: CancellationToken) -> Result<()> 
         .map_err(|e| anyhow::anyhow!("{}", e.trace()))?;
     stage.create_connector().await?;
     let writes = tokio::spawn(writer::run(stage.mongo().await?, arguments.rate, stop.clone()));
-    println!("\nA writer changes documents in shop.orders, {} times a second. What arrives in {TOPIC}:\n", arguments.rate);
+    println!(
+        "\nA writer changes documents in shop.orders, {} times a second. What arrives in {TOPIC}:\n",
+        arguments.rate
+    );
 
     let mut owners = Owners::default();
     let mut gaps = Gaps::default();
