@@ -21,6 +21,9 @@ use crate::outage::Outage;
 use crate::reply::Budget;
 use crate::stream::{ChangeStream, StartAt, StreamSettings};
 
+/// Longest wait for the server when the client is closed.
+const FAREWELL: Duration = Duration::from_secs(2);
+
 /// Why an operation does not go on.
 #[derive(Debug)]
 pub(crate) enum Ended {
@@ -62,6 +65,13 @@ impl Link {
             }
         };
         Ok(Self { client, outage, progress: progress.clone() })
+    }
+
+    /// Ends cursors, sessions and connections. A server that does not answer is left alone.
+    pub(crate) async fn close(self) {
+        if tokio::time::timeout(FAREWELL, self.client.clone().shutdown()).await.is_err() {
+            self.client.shutdown().immediate(true).await;
+        }
     }
 
     /// The server answered.

@@ -10,8 +10,6 @@ use thalweg_config::Properties;
 
 use crate::shard::Shard;
 
-/// Number of the task, from 0.
-const TASK_ID: &str = "mongodb.task.id";
 /// The task's shards as JSON; absent: the whole cluster.
 const SHARDS: &str = "internal.mongodb.task.shards";
 
@@ -61,7 +59,6 @@ pub(crate) fn distribute(mut shards: Vec<Shard>, max: usize) -> Vec<Vec<Shard>> 
 pub(crate) fn whole_cluster(config: &Properties) -> Vec<Properties> {
     let mut task = config.clone();
     task.remove(SHARDS);
-    task.set(TASK_ID, "0");
     vec![task]
 }
 
@@ -71,10 +68,8 @@ pub(crate) fn by_shard(config: &Properties, groups: &[Vec<Shard>]) -> Result<Vec
     let stored = |s: &Shard| StoredShard { rs: s.name.to_string(), id: s.id.to_string(), hosts: s.hosts.to_string() };
     groups
         .iter()
-        .enumerate()
-        .map(|(id, group)| {
+        .map(|group| {
             let mut task = config.clone();
-            task.set(TASK_ID, id.to_string());
             let share = Stored { of, shards: group.iter().map(stored).collect() };
             task.set(SHARDS, serde_json::to_string(&share)?);
             Ok(task)
@@ -122,13 +117,12 @@ mod tests {
         let config = Properties::from([("mongodb.connection.string", "mongodb://r/")]);
         let tasks = by_shard(&config, &distribute(shards("ab"), 2)).unwrap();
         assert_eq!(tasks.len(), 2);
-        assert_eq!(tasks[1].get("mongodb.task.id"), Some("1"));
         assert_eq!(tasks[1].get(SHARDS), Some(r#"{"of":2,"shards":[{"rs":"b","id":"b0","hosts":"b:1"}]}"#));
         assert_eq!(share(&tasks[1]).unwrap(), Share::Shards { shards: shards("b"), of: 2 });
         let whole = whole_cluster(&tasks[1]);
         assert_eq!(whole.len(), 1);
         assert_eq!(share(&whole[0]).unwrap(), Share::WholeCluster);
-        assert_eq!(whole[0].get("mongodb.task.id"), Some("0"));
+        assert_eq!(whole[0], config, "a task of a whole cluster has the connector's properties and no others");
     }
 
     proptest! {

@@ -58,6 +58,13 @@ impl MongoPosition {
         Self::behind(Token::new(token).ok())
     }
 
+    /// Behind everything up to `token` where nothing was to be read since. What the offset says of the
+    /// last event stays, as Debezium's does until the next record: its time is known, that of the token
+    /// is not told by the server.
+    pub fn moved_to(self, token: Token) -> Self {
+        Self { token: Some(token), unfinished: false, ..self }
+    }
+
     fn behind(token: Option<Token>) -> Self {
         Self {
             sec: UNKNOWN,
@@ -346,6 +353,20 @@ mod tests {
         let decoded = MongoPosition::from_offset(&offset(snapshot)).unwrap();
         assert!(decoded.is_unfinished());
         assert_eq!(decoded.time(), Some(Timestamp { time: 1_795_972_881, increment: 6 }));
+    }
+
+    #[test]
+    fn a_quiet_stream_moves_the_token_and_nothing_else() {
+        let event = json!({"sec": 1795972821, "ord": 2, "resume_token": EVENT, "lsid": "{}", "txnNumber": 7});
+        let token = Token::from_text(BATCH);
+        let moved = MongoPosition::from_offset(&offset(event)).unwrap().moved_to(token.clone());
+        assert_eq!(
+            Json::Object(moved.to_offset()),
+            json!({"sec": 1795972821, "ord": 2, "resume_token": BATCH, "lsid": "{}", "txnNumber": 7})
+        );
+        let snapshot = json!({"sec": -1, "ord": -1, "initsync": true, "resume_token": EVENT});
+        let moved = MongoPosition::from_offset(&offset(snapshot)).unwrap().moved_to(token);
+        assert_eq!(Json::Object(moved.to_offset()), json!({"sec": -1, "ord": -1, "resume_token": BATCH}));
     }
 
     #[test]

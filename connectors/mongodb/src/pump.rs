@@ -6,7 +6,6 @@
 //! await. An error that ends the run is the last thing in the channel.
 
 use std::collections::BTreeMap;
-use std::convert::Infallible;
 use std::sync::Arc;
 
 use parking_lot::Mutex;
@@ -62,32 +61,47 @@ pub(crate) struct Pump {
 }
 
 impl Pump {
-    /// Runs until cancelled, or until an error ends it. Returns the client for an orderly end.
+    /// Runs until cancelled, or until an error ends it; the connections are closed on return.
     pub(crate) async fn run(self, cancel: CancellationToken) {
-        let reading = async {
-            let Err(error) = self.read().await;
-            // Nobody listens any more: the generation has ended.
-            let _ = self.out.send(Err(error)).await;
-        };
-        tokio::select! {
+        let linked = tokio::select! {
             biased;
-            () = cancel.cancelled() => {}
-            () = reading => {}
+            () = cancel.cancelled() => return,
+            linked = Link::new(&self.config, self.uri.reveal(), &self.progress) => linked,
+        };
+        let mut link = match linked {
+            Ok(link) => link,
+            // A receiver that is gone belongs to a generation that has ended; here and below.
+            Err(error) => return drop(self.out.send(Err(error)).await),
+        };
+        let reading = async {
+            let last = self.read(&mut link).await.map(Feed::Finished);
+            let finished = last.is_ok();
+            let _ = self.out.send(last).await;
+            finished
+        };
+        let finished = tokio::select! {
+            biased;
+            () = cancel.cancelled() => false,
+            finished = reading => finished,
+        };
+        link.close().await;
+        if finished {
+            cancel.cancelled().await;
         }
     }
 
-    async fn read(&self) -> Result<Infallible, Error> {
-        let mut link = Link::new(&self.config, self.uri.reveal(), &self.progress).await?;
+    /// Returns when nothing more is to be read, ever; with what is known of the position.
+    async fn read(&self, link: &mut Link) -> Result<Option<MongoPosition>, Error> {
         let cluster = link.insist(Phase::Start, async |client| Ok(topology::detect(&client).await?)).await?;
         if cluster == Cluster::Standalone {
             return Err(standalone());
         }
         let timeout = connect::socket_timeout(&self.config.connection, self.uri.reveal());
         let settings = StreamSettings::new(&self.config, pipeline::stages(&self.config), timeout);
-        self.survey(&mut link).await?;
+        self.survey(link).await?;
 
         let mode = self.config.snapshot.mode;
-        let mut position = self.stored(&mut link, &cluster).await?;
+        let mut position = self.stored(link, &cluster).await?;
         let mut known = match &position {
             None => Known::Nothing,
             Some(position) if position.is_unfinished() => Known::Unfinished,
@@ -118,19 +132,19 @@ impl Pump {
             if losses > 0 || mode.reads(known) {
                 stream = None;
                 tokio::time::sleep(self.config.snapshot.delay).await;
-                position = Some(self.copy(&mut link, &settings).await?);
+                position = Some(self.copy(link, &settings).await?);
                 known = Known::Position;
                 if mode.streams() {
                     tokio::time::sleep(self.config.snapshot.streaming_delay).await;
                 }
             }
             if !mode.streams() {
-                return self.idle(position).await;
+                return Ok(position);
             }
             let from = match position.clone() {
                 Some(position) => position,
                 None => {
-                    let first = self.first_position(&mut link, &settings).await?;
+                    let first = self.first_position(link, &settings).await?;
                     self.send(Feed::Start(first.clone())).await?;
                     first
                 }
@@ -141,7 +155,7 @@ impl Pump {
                 None => (StartAt::behind(&from), None),
             };
             position = Some(from);
-            let Followed { ended, replies } = self.follow(&mut link, &settings, start, opened).await;
+            let Followed { ended, replies } = self.follow(link, &settings, start, opened).await;
             match ended {
                 Ended::Final(error) => return Err(error),
                 Ended::Lost(error) => {
@@ -281,7 +295,6 @@ impl Pump {
     /// A complete snapshot; the position from which the stream goes on.
     async fn copy(&self, link: &mut Link, settings: &StreamSettings) -> Result<MongoPosition, Error> {
         let position = self.present(link, settings).await?;
-        self.send(Feed::Start(position.clone().unfinished())).await?;
         let captured = self.captured(link).await?;
         let selection = SnapshotSelection::new(&self.config.snapshot.include)?;
         let list = async |client| snapshot::sources(&client, &self.config, &selection, captured.clone()).await;
@@ -315,12 +328,6 @@ impl Pump {
         }
         self.send(Feed::Copied).await?;
         Ok(position)
-    }
-
-    /// Nothing more to read, ever.
-    async fn idle(&self, position: Option<MongoPosition>) -> Result<Infallible, Error> {
-        self.send(Feed::Finished(position)).await?;
-        std::future::pending().await
     }
 
     /// Hands over one reply after the other, opening the stream again after errors that pass and

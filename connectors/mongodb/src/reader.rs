@@ -116,11 +116,12 @@ impl MongoReader {
         match feed {
             Feed::Start(position) => {
                 self.fragments.clear();
-                self.held = None;
                 Ok(Some(self.move_to(&position)))
             }
             Feed::Snapshot(position, expected) => {
                 info!(collections = expected.len(), "snapshot begins");
+                self.fragments.clear();
+                self.held = None;
                 self.decoder.snapshot_from(&position);
                 self.progress.snapshot_started(expected);
                 self.snapshot = Some(position);
@@ -273,13 +274,19 @@ impl MongoReader {
 
     /// The server has passed over everything up to `token`. A token that is the last event's own
     /// says nothing new, and less than the event: it has no time beside it.
+    /// With heartbeats the position has no time either, as the offsets that Debezium stores with them.
     fn behind(&mut self, token: Bytes) {
-        let own = MongoPosition::decode(&self.position).and_then(|p| p.token);
+        let own = MongoPosition::decode(&self.position);
         let batch = MongoPosition::behind_batch(token);
-        if batch.token.is_some() && batch.token != own {
-            self.position = batch.encode();
-            self.decoder.stream_from(self.position.clone());
-        }
+        let Some(token) = batch.token.clone().filter(|t| own.as_ref().and_then(|p| p.token.as_ref()) != Some(t)) else {
+            return;
+        };
+        let position = match own {
+            Some(own) if !self.heartbeat.is_on() => own.moved_to(token),
+            _ => batch,
+        };
+        self.position = position.encode();
+        self.decoder.stream_from(self.position.clone());
     }
 
     fn close(&mut self, batch: &mut Batch) {

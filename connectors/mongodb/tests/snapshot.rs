@@ -3,9 +3,11 @@
 use anyhow::Result;
 use bson::{Bson, Document, doc};
 use serde_json::json;
+use thalweg_services::{MemberOptions, ReplicaSet, until};
 
-use crate::fixture::bed;
+use crate::fixture::router::ask_without_session;
 use crate::fixture::run::{Offsets, Run, Seen};
+use crate::fixture::{PATIENCE, bed, config};
 
 async fn numbered(collection: &mongodb::Collection<Document>, n: i32) -> Result<()> {
     collection.insert_many((0..n).map(|i| doc! {"_id": i, "text": "x".repeat(200)})).await?;
@@ -24,13 +26,8 @@ async fn documents_are_read_then_changes_follow() -> Result<()> {
     let offsets = Offsets::new();
     let mut run = Run::start(&bed.config(&[]), &offsets).await?;
 
-    // Before any record the place to start again is stored: the snapshot is not finished.
-    let start = run.quiet().await?;
-    assert_eq!(start["initsync"], true);
-    assert_eq!((start["sec"].as_i64(), start["ord"].as_i64()), (Some(-1), Some(-1)));
-    let token = start["resume_token"].clone();
-
     let read = run.take(2).await?;
+    let token = read[0].offset["resume_token"].clone();
     assert_eq!(read[0].topic, "t.snapshot_then_stream.orders");
     assert_eq!(read[0].key, json!({"id": "1"}));
     assert_eq!(read[0].value["after"], r#"{"_id": 1,"n": {"$numberLong": "7"}}"#);
@@ -112,7 +109,7 @@ async fn an_empty_snapshot_is_finished_at_once_and_stored() -> Result<()> {
     let bed = bed("snapshot_empty").await?;
     let offsets = Offsets::new();
     let mut run = Run::start(&bed.config(&[]), &offsets).await?;
-    while run.quiet().await?.get("initsync").is_some() {}
+    run.quiet().await?;
     run.stop().await?;
 
     numbered(&bed.db.collection("late"), 2).await?;
@@ -128,19 +125,18 @@ async fn mgo_04_interrupted_snapshot_starts_again() -> Result<()> {
     numbered(&bed.db.collection("a"), 500).await?;
     let config = bed.config(&[("max.batch.size", "1")]);
     let offsets = Offsets::new();
-    // Killed before any record.
+    // Killed with the first record unacknowledged: nothing is stored.
     let mut run = Run::start(&config, &offsets).await?;
-    run.quiet().await?;
+    while run.batch().await?.records.is_empty() {}
     drop(run);
-    assert_eq!(offsets.only()["initsync"], true);
+    assert!(offsets.is_empty());
     // Stopped after the first one.
     let mut run = Run::start(&config, &offsets).await?;
-    run.quiet().await?;
     run.record().await?;
     run.stop().await?;
+    assert_eq!(offsets.only()["initsync"], true);
 
     let mut run = Run::start(&config, &offsets).await?;
-    run.quiet().await?;
     let read = run.take(500).await?;
     assert_eq!(read.last().unwrap().snapshot(), "last");
     let mut ids: Vec<i32> = read.iter().map(|r| r.id().parse().unwrap()).collect();
@@ -240,7 +236,7 @@ async fn a_failing_read_fails_the_snapshot_as_a_whole() -> Result<()> {
     };
     bed.client.database("admin").run_command(point).await?;
     let mut run = Run::start(&config, &offsets).await?;
-    run.quiet().await?;
+    run.record().await?;
     let error = run.error().await?;
     assert!(error.to_string().contains("snapshot_fails.a"), "{error}");
     assert_eq!(error.kind, thalweg_core::ErrorKind::SourceBusy);
@@ -264,5 +260,32 @@ async fn documents_of_any_size_are_read() -> Result<()> {
     let read = run.take(5).await?;
     let found: Vec<usize> = read.iter().map(|r| r.after()["b"].as_str().unwrap().len()).collect();
     assert_eq!(found, sizes);
+    run.stop().await
+}
+
+/// Kafka is slow: nothing is asked of the server for longer than it keeps an idle cursor. The cursors
+/// belong to sessions, which are kept in use, so they stay.
+#[tokio::test]
+async fn a_slow_consumer_does_not_lose_its_cursor() -> Result<()> {
+    let args = ["--setParameter", "cursorTimeoutMillis=100", "--setParameter", "clientCursorMonitorFrequencySecs=1"];
+    let args = args.map(str::to_owned).to_vec();
+    let set = ReplicaSet::start("rs0", 1, &MemberOptions { args, ..MemberOptions::default() }).await?;
+    let client = set.client().await?;
+    numbered(&client.database("slow").collection("a"), 1000).await?;
+    let config = config(&set.uri(), &[("snapshot.fetch.size", "10")]);
+    let mut run = Run::start(&config, &Offsets::new()).await?;
+    run.take(10).await?;
+    // A cursor without a session, opened later and idle for as long, is ended by then.
+    let find = doc! {"find": "a", "batchSize": 1, "$db": "slow"};
+    let reply = ask_without_session(set.members[0].port, &find).await?;
+    assert_ne!(reply.get_document("cursor")?.get_i64("id")?, 0);
+    until("an idle cursor has timed out", PATIENCE, || async {
+        let status = client.database("admin").run_command(doc! {"serverStatus": 1}).await?;
+        let timed_out = status.get_document("metrics")?.get_document("cursor")?.get_i64("timedOut")?;
+        Ok((timed_out > 0).then_some(()))
+    })
+    .await?;
+    let read = run.take(990).await?;
+    assert_eq!(read.last().unwrap().snapshot(), "last");
     run.stop().await
 }

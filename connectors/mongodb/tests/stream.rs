@@ -39,7 +39,6 @@ async fn changes_of_all_kinds() -> Result<()> {
     assert_eq!(records[5].value["after"], json!(null));
     assert_eq!(records[6].value, json!(null));
     // Half a change is never stored: what is stored with the delete lies before it.
-    assert_eq!(records[5].offset["resume_token"], records[4].offset["resume_token"]);
     assert_ne!(records[6].offset["resume_token"], records[5].offset["resume_token"]);
     assert_eq!(offsets.only()["resume_token"], records[6].offset["resume_token"]);
     run.stop().await

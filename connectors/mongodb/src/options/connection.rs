@@ -4,6 +4,7 @@
 //! what it reads without publishing follows behind.
 
 use thalweg_config::debezium::shared;
+use thalweg_config::rule::boolean;
 use thalweg_config::{Importance, OptionDef, OptionKind, Width};
 
 use super::checks;
@@ -91,14 +92,16 @@ pub(super) const OPTIONS: &[OptionDef] = &[
         "Enable SSL connection to MongoDB",
         "Connect with TLS. `tls=` in the connection string wins.",
     )
-    .default("false"),
+    .default("false")
+    .check(boolean),
     option(
         "mongodb.ssl.invalid.hostname.allowed",
         OptionKind::Boolean,
         "Allow invalid hostnames for SSL connection",
         "Do not check that the server's certificate names its host.",
     )
-    .default("false"),
+    .default("false")
+    .check(boolean),
     option(
         "cursor.max.await.time.ms",
         OptionKind::Int,
@@ -242,13 +245,6 @@ pub(super) const OPTIONS: &[OptionDef] = &[
     )
     .default("0")
     .at_least(0),
-    option(
-        "mongodb.task.id",
-        OptionKind::Int,
-        "Number of the task",
-        "Set in task configurations by the connector itself.",
-    )
-    .unpublished(),
 ];
 
 const STORE_TYPES: &[&str] = &["PKCS12", "JKS", "PEM"];
