@@ -4,7 +4,7 @@
 //! the lengths they agree on; `guard` is the node's side, `keeper` asks for the lease again and
 //! again; `table` is the leader's side.
 //!
-//! Invariant (`connect.md` 15.2, L1 to L5): if both clocks run within the assumed rate error, the
+//! Invariant (L1 to L5): if both clocks run within the assumed rate error, the
 //! leader never takes a lease for ended while the node still takes it for held. The node counts from
 //! *sending* the heartbeat and shorter, the leader from *answering* it and longer.
 //!

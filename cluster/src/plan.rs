@@ -1,6 +1,6 @@
 //! The planner: what has to be proposed so that every unit runs, once, evenly.
 //!
-//! [`plan`] is a pure function of what the leader knows. Rules (`connect.md` 15.7): connector objects
+//! [`plan`] is a pure function of what the leader knows. Rules: connector objects
 //! and tasks are balanced separately (P1); nothing moves without a reason and the number of moves is
 //! minimal (P2); nothing is taken back for balance while a delay runs, another revocation of the
 //! class is open, or the last round is young (P3); a unit goes to the least loaded node, then to the

@@ -6,7 +6,7 @@
 //! never repeat, not even over delete and create of one name; a refused command changes nothing but
 //! the clock; a unit has at most one placement; nothing stale is ever merged.
 //!
-//! Life of a placement (`connect.md` 15.5): free, `Assigned`, `Revoking`, `Released` (free again) or
+//! Life of a placement: free, `Assigned`, `Revoking`, `Released` (free again) or
 //! `Lost` (free as soon as delay and fencing allow, which is the planner's business).
 //!
 //! It does not: decide placements (`plan`), keep leases (`lease`), or know openraft.
