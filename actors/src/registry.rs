@@ -63,9 +63,16 @@ impl Registry {
     pub fn connector_of(&self, config: &Properties) -> Result<&Arc<dyn Connector>, Error> {
         match config.get("connector.class") {
             Some(class) => self.find(class.trim()),
-            None => Err(Error::config("Connector config contains no connector type")
-                .advise("Set connector.class to one of the classes that GET /connector-plugins lists.")),
+            None => Err(Self::no_class(config)),
         }
+    }
+
+    /// For a configuration without `connector.class`. Kafka Connect's text, with the names of the
+    /// properties in place of the whole configuration: values may be secrets.
+    pub fn no_class(config: &Properties) -> Error {
+        let names: Vec<&str> = config.iter().map(|(name, _)| name).collect();
+        Error::config(format!("Connector config {{{}}} contains no connector type", names.join(", ")))
+            .advise("Set connector.class to one of the classes that GET /connector-plugins lists.")
     }
 
     fn unknown(&self, name: &str) -> Error {
@@ -80,4 +87,18 @@ impl Registry {
 fn is_short_name(plugin: &Plugin, name: &str) -> bool {
     let simple = plugin.class.rsplit('.').next().unwrap_or(plugin.class);
     simple == name || simple.strip_suffix("Connector") == Some(name)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_configuration_without_a_class_is_refused_without_its_values() {
+        let config = Properties::from([("name", "c"), ("mongodb.password", "secret")]);
+        assert_eq!(
+            Registry::no_class(&config).message,
+            "Connector config {mongodb.password, name} contains no connector type"
+        );
+    }
 }

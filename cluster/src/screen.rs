@@ -41,8 +41,14 @@ fn render(name: &str, raw: &Properties, checked: &Checked) -> String {
     section(&mut text, "Tasks", &checked.report.tasks);
     let errors: Vec<String> = checked.validation.messages();
     section(&mut text, "Errors", &errors);
-    let warnings: Vec<String> =
-        checked.validation.warnings.iter().chain(&checked.report.warnings).chain(&checked.unresolved).cloned().collect();
+    let warnings: Vec<String> = checked
+        .validation
+        .warnings
+        .iter()
+        .chain(&checked.report.warnings)
+        .chain(&checked.unresolved)
+        .cloned()
+        .collect();
     section(&mut text, "Warnings", &warnings);
     let verdict = match (errors.len(), checked.report.tasks.len()) {
         (0, tasks) => format!("Valid: {tasks} task(s) would run."),

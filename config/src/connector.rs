@@ -1,8 +1,9 @@
 //! The options that every source connector has, whatever it reads: Kafka Connect's framework keys
 //! and our own (`thalweg.`).
 //!
-//! Groups, order and widths are those that Kafka Connect 4.3 publishes. It does not check that a
-//! converter or transformation can be built; their tables are with their code.
+//! Groups, order and widths are those that Kafka Connect 4.3 publishes; our own options are in its
+//! groups, because tools compare the list of groups. It does not check that a converter or
+//! transformation can be built; their tables are with their code.
 
 use crate::option::{Importance, OptionDef, OptionKind, OptionTable, Rule, Width};
 use crate::properties::Properties;
@@ -280,17 +281,19 @@ pub const FRAMEWORK: OptionTable = OptionTable {
             "plain: an idempotent producer for all tasks of a node. fenced: a transactional producer for each task, so that the broker refuses a task's former owner. Unset: the worker's.",
         )
         .one_of(&["plain", "fenced"])
-        .group("Thalweg")
-        .display("Delivery"),
+        .group("Exactly Once Support")
+        .display("Delivery")
+        .order(5),
         new(
             STRICT,
             OptionKind::Boolean,
             "Whether an option that nobody knows is an error. Otherwise it is a warning.",
         )
         .default("false")
-        .group("Thalweg")
+        .group("Common")
         .width(Width::Short)
-        .display("Strict configuration"),
+        .display("Strict configuration")
+        .order(15),
     ],
     open_prefixes: OPEN_PREFIXES,
     cross_checks: &[],

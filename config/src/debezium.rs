@@ -6,7 +6,7 @@
 
 use crate::alias::SNAPSHOT_MODES;
 use crate::option::{CrossCheck, Importance, OptionDef, OptionKind, Rule, Width};
-use crate::rule::topic_name_chars;
+use crate::rule::{boolean, topic_name_chars};
 use crate::settings::Settings;
 
 const CONNECTOR: &str = "Connector";
@@ -364,6 +364,7 @@ pub const DEBEZIUM_COMMON: &[OptionDef] = &[
         "Whether a delete is followed by a message without value, so that Kafka's compaction can drop the key.",
     )
     .default("true")
+    .check(boolean)
     .width(Width::Short),
     new(
         "heartbeat.interval.ms",

@@ -163,6 +163,19 @@ impl RegexListError {
     }
 }
 
+/// Check for the options that Debezium declares as boolean and checks for it once more: a wrong value
+/// has two equal messages, and counts twice.
+///
+/// # Errors
+/// The text for the message, if it is neither `true` nor `false`.
+pub fn boolean(text: &str) -> Result<(), String> {
+    let text = text.trim();
+    if text.eq_ignore_ascii_case("true") || text.eq_ignore_ascii_case("false") {
+        return Ok(());
+    }
+    Err("Either 'true' or 'false' is expected".to_owned())
+}
+
 /// Check for names that become part of a topic name.
 ///
 /// # Errors

@@ -107,6 +107,15 @@ impl Validation {
         }
     }
 
+    /// As [`Validation::default_to`], for an option that can have no other value (a plugin's version):
+    /// it is recommended as well.
+    pub fn only_value(&mut self, name: &str, text: &str) {
+        self.default_to(name, text);
+        if let Some(row) = self.options.iter_mut().find(|o| o.name == name) {
+            row.recommended = vec![text.to_owned()];
+        }
+    }
+
     /// Joins the results of two tables over the same configuration: rows in order, of rows with one
     /// name the first with the errors of both. Settings of tables under a prefix stay with them,
     /// because their names are only unique below the prefix.

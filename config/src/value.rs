@@ -76,17 +76,17 @@ fn parse(def: &OptionDef, given: &str) -> Result<(Parsed, Option<OldName>), Vec<
     match def.kind {
         OptionKind::Boolean if trimmed.eq_ignore_ascii_case("true") => Ok((Parsed::Bool(true), None)),
         OptionKind::Boolean if trimmed.eq_ignore_ascii_case("false") => Ok((Parsed::Bool(false), None)),
-        OptionKind::Boolean => Err(wrong_kind(def)),
+        OptionKind::Boolean => Err(wrong_kind(def, given)),
         OptionKind::Short | OptionKind::Int | OptionKind::Long => {
             let (min, max) = bounds_of(def.kind);
             match trimmed.parse::<i64>() {
                 Ok(number) if (min..=max).contains(&number) => Ok((Parsed::Int(number), None)),
-                _ => Err(wrong_kind(def)),
+                _ => Err(wrong_kind(def, given)),
             }
         }
         OptionKind::Double => match trimmed.parse::<f64>() {
             Ok(number) if number.is_finite() => Ok((Parsed::Double(number), None)),
-            _ => Err(wrong_kind(def)),
+            _ => Err(wrong_kind(def, given)),
         },
         OptionKind::Password => Ok((Parsed::Secret(Secret::new(given)), None)),
         OptionKind::String | OptionKind::Class => {
@@ -172,9 +172,9 @@ pub fn class_called<'a>(classes: &'a [&'a str], name: &str) -> Option<&'a str> {
     }
 }
 
-/// The text for a value of the wrong kind. Debezium goes on to check the range of what it could not
-/// read; tools count its messages, so both are there.
-fn wrong_kind(def: &OptionDef) -> Vec<String> {
+/// The text for a value of the wrong kind. Debezium goes on to apply the option's own rule to what it
+/// could not read; tools count its messages, so both are there.
+fn wrong_kind(def: &OptionDef, given: &str) -> Vec<String> {
     if def.wording == Wording::Framework {
         return vec![match def.kind {
             OptionKind::Boolean => "Expected value to be either true or false".to_owned(),
@@ -188,11 +188,12 @@ fn wrong_kind(def: &OptionDef) -> Vec<String> {
         OptionKind::Double => "A double value is expected",
         _ => "An integer is expected",
     };
-    let mut texts = vec![kind.to_owned()];
-    if let Rule::Range(min, max) = def.rule {
-        texts.push(range_text(def, min, max));
-    }
-    texts
+    let own = match def.rule {
+        Rule::Range(min, max) => Some(range_text(def, min, max)),
+        Rule::Check(check) => check(given).err(),
+        _ => None,
+    };
+    std::iter::once(kind.to_owned()).chain(own).collect()
 }
 
 fn range_text(def: &OptionDef, min: Option<i64>, max: Option<i64>) -> String {

@@ -14,7 +14,6 @@ impl Api {
             "version": self.reported_version,
             "commit": crate::COMMIT,
             "kafka_cluster_id": self.face.kafka_cluster_id(),
-            "product_version": env!("CARGO_PKG_VERSION"),
         })
     }
 
@@ -62,6 +61,7 @@ impl Api {
         json!({
             "cluster_id": standing.cluster,
             "node_id": standing.node,
+            "product_version": env!("CARGO_PKG_VERSION"),
             "leader": standing.leader,
             "term": standing.term,
             "last_applied": self.view.applied(),

@@ -1,10 +1,16 @@
-//! Pausing, resuming, stopping and restarting. An answer means "recorded", not "reached".
+//! Pausing, resuming, stopping and restarting. An answer means "recorded", not "reached"; only the
+//! restart of the connector object alone is awaited, as in Kafka Connect, where its owner answers.
+
+use std::time::Duration;
 
 use serde_json::Value;
 
 use super::{Api, ApiError, ApiResult};
-use crate::raft::command::{RestartScope, TargetState};
+use crate::raft::command::{ReportedState, RestartScope, TargetState};
 use crate::raft::{CommandV1, Reply, Unit};
+
+/// Longest wait for a connector object that restarts; the answer then comes all the same.
+const RESTARTED: Duration = Duration::from_secs(10);
 
 /// Answer of a restart.
 #[derive(Debug)]
@@ -30,6 +36,10 @@ impl Api {
         let scope = RestartScope::Connector { include_tasks, only_failed };
         let units = self.restart_scope(name, scope).await?;
         if !include_tasks && !only_failed {
+            let restarted = self.restarted(Unit::connector(name));
+            if tokio::time::timeout(RESTARTED, restarted).await.is_err() {
+                tracing::info!(connector = name, "restart answered before the connector was up again");
+            }
             return Ok(Restarted::Quietly);
         }
         let mut status = self.status(name).await?;
@@ -52,6 +62,13 @@ impl Api {
     /// `POST /connectors/{name}/tasks/{task}/restart`.
     pub async fn restart_task(&self, name: &str, task: u32) -> ApiResult<()> {
         self.restart_scope(name, RestartScope::Task(task)).await.map(|_| ())
+    }
+
+    /// Until the unit's owner has reported another state than RESTARTING, or the unit is gone.
+    async fn restarted(&self, unit: Unit) {
+        let mut changes = self.view.changes();
+        let busy = || self.view.read().statuses.get(&unit).is_some_and(|s| s.state == ReportedState::Restarting);
+        while busy() && changes.changed().await.is_ok() {}
     }
 
     async fn restart_scope(&self, name: &str, scope: RestartScope) -> ApiResult<Vec<Unit>> {

@@ -176,11 +176,23 @@ fn task_metrics(page: &mut Page, unit: &UnitView, labels: &str) {
         ("kafka_connect_source_task_metrics_source_record_poll_total", "Records read, before transforms.", c.polled),
         ("kafka_connect_source_task_metrics_source_record_write_total", "Records acknowledged by Kafka.", c.written),
         ("kafka_connect_task_error_metrics_total_record_failures", "Failed attempts.", e.total_record_failures),
-        ("kafka_connect_task_error_metrics_total_record_errors", "Operations that failed for good.", e.total_record_errors),
-        ("kafka_connect_task_error_metrics_total_records_skipped", "Records left out by tolerance.", e.total_records_skipped),
+        (
+            "kafka_connect_task_error_metrics_total_record_errors",
+            "Operations that failed for good.",
+            e.total_record_errors,
+        ),
+        (
+            "kafka_connect_task_error_metrics_total_records_skipped",
+            "Records left out by tolerance.",
+            e.total_records_skipped,
+        ),
         ("kafka_connect_task_error_metrics_total_retries", "Retried operations.", e.total_retries),
         ("kafka_connect_task_error_metrics_total_errors_logged", "Logged errors.", e.total_errors_logged),
-        ("kafka_connect_task_error_metrics_last_error_timestamp", "Time of the last error, ms.", e.last_error_timestamp.max(0) as u64),
+        (
+            "kafka_connect_task_error_metrics_last_error_timestamp",
+            "Time of the last error, ms.",
+            e.last_error_timestamp.max(0) as u64,
+        ),
         ("thalweg_task_batches_total", "Batches read.", c.batches),
         ("thalweg_task_sent_messages_total", "Messages handed to the producer.", c.sent),
         ("thalweg_task_sent_bytes_total", "Bytes of keys and values handed to the producer.", c.sent_bytes),
@@ -215,7 +227,12 @@ fn partition_metrics(page: &mut Page, partition: &PartitionView, labels: &str) {
     }
     if let Some(snapshot) = &partition.snapshot {
         page.gauge("thalweg_snapshot_running", "SnapshotRunning.", &labels, u8::from(snapshot.running));
-        page.gauge("thalweg_snapshot_tables_remaining_count", "RemainingTableCount.", &labels, snapshot.tables_remaining);
+        page.gauge(
+            "thalweg_snapshot_tables_remaining_count",
+            "RemainingTableCount.",
+            &labels,
+            snapshot.tables_remaining,
+        );
         page.gauge("thalweg_snapshot_rows_done_count", "RowsScanned of all tables.", &labels, snapshot.rows_done);
         page.gauge("thalweg_snapshot_rows_expected_count", "Rows expected.", &labels, snapshot.rows_expected);
         page.gauge("thalweg_snapshot_seconds", "SnapshotDurationInSeconds.", &labels, snapshot.duration.as_secs());

@@ -7,6 +7,16 @@ use super::{Api, ApiError, ApiResult};
 use crate::raft::command::{OffsetChange, PartitionText};
 use crate::raft::{CommandV1, Refusal};
 
+/// The answer that Kafka Connect gives for every connector of Debezium, word for word: they leave their
+/// offsets to the framework.
+fn confirmed(done: &str) -> Value {
+    json!({"message": format!(
+        "The Connect framework-managed offsets for this connector have been {done} successfully. However, if this \
+         connector manages offsets externally, they will need to be manually {done} in the system that the connector \
+         uses."
+    )})
+}
+
 impl Api {
     /// `GET /connectors/{name}/offsets`.
     pub fn offsets(&self, name: &str) -> ApiResult {
@@ -38,7 +48,7 @@ impl Api {
         }
         let change = OffsetChange::Set(changes);
         self.propose(CommandV1::AlterOffsets { name: name.into(), expect_revision: Some(revision), change }).await?;
-        Ok(json!({"message": "The offsets for this connector have been altered successfully"}))
+        Ok(confirmed("altered"))
     }
 
     /// `DELETE /connectors/{name}/offsets`.
@@ -46,7 +56,7 @@ impl Api {
         self.require_stopped(name)?;
         let change = OffsetChange::RemoveAll;
         self.propose(CommandV1::AlterOffsets { name: name.into(), expect_revision: None, change }).await?;
-        Ok(json!({"message": "The offsets for this connector have been reset successfully"}))
+        Ok(confirmed("reset"))
     }
 
     /// `GET /connectors/{name}/topics`.
@@ -91,8 +101,9 @@ impl Api {
         let Some(partition) = row.get("partition").and_then(Value::as_object) else {
             return Err(ApiError::bad_request("Each entry of 'offsets' needs a 'partition' that is an object"));
         };
-        let connector =
-            self.with(name, |c| self.registry.connector_of(&c.config).cloned())?.map_err(|e| ApiError::internal(e.message))?;
+        let connector = self
+            .with(name, |c| self.registry.connector_of(&c.config).cloned())?
+            .map_err(|e| ApiError::internal(e.message))?;
         let shown = Value::Object(partition.clone());
         connector
             .codec()
@@ -102,19 +113,34 @@ impl Api {
             None | Some(Value::Null) => None,
             Some(Value::Object(offset)) => {
                 let offset: &OffsetMap = offset;
-                connector
-                    .codec()
-                    .from_offset(offset)
-                    .map_err(|e| ApiError::bad_request(format!("The offset for partition {shown} is not valid: {e}")))?;
+                connector.codec().from_offset(offset).map_err(|e| {
+                    ApiError::bad_request(format!("The offset for partition {shown} is not valid: {e}"))
+                })?;
                 Some(Value::Object(offset.clone()).to_string())
             }
             Some(_) => {
-                return Err(ApiError::bad_request(format!("The offset for partition {shown} is neither an object nor null")));
+                return Err(ApiError::bad_request(format!(
+                    "The offset for partition {shown} is neither an object nor null"
+                )));
             }
         };
         let partition = SourcePartition::from_map(partition);
         let text =
             PartitionText { canonical: partition.canonical().to_string(), original: partition.original().to_string() };
         Ok((text, offset))
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::confirmed;
+
+    #[test]
+    fn a_change_of_offsets_is_confirmed_in_the_words_of_kafka_connect() {
+        assert_eq!(
+            confirmed("reset")["message"],
+            "The Connect framework-managed offsets for this connector have been reset successfully. However, if this \
+             connector manages offsets externally, they will need to be manually reset in the system that the connector uses."
+        );
     }
 }

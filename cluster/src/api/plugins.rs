@@ -1,6 +1,7 @@
 //! What this build can run, and how a configuration for it looks.
 
 use serde_json::{Value, json};
+use thalweg_actors::Registry;
 use thalweg_config::parse::Reading;
 use thalweg_config::{OptionTable, Properties, config_keys, validate_reply};
 use thalweg_core::convert::Role;
@@ -29,7 +30,8 @@ impl Api {
     pub fn plugin_config(&self, plugin: &str) -> ApiResult {
         if let Ok(connector) = self.registry.find(plugin) {
             let version = connector.plugin().version;
-            let tables: [&OptionTable; 2] = [&thalweg_config::connector::FRAMEWORK, connector.options()];
+            // The connector's own first: so Kafka Connect lists them here, and only here.
+            let tables: [&OptionTable; 2] = [connector.options(), &thalweg_config::connector::FRAMEWORK];
             return Ok(config_keys(&tables, &[("connector.plugin.version", version)]));
         }
         let converter = Role::ALL.iter().find_map(|role| role.class(plugin).ok());
@@ -43,7 +45,7 @@ impl Api {
     pub async fn validate(&self, plugin: &str, reading: Reading) -> ApiResult {
         let config: &Properties = &reading.properties;
         let Some(class) = config.get("connector.class").map(str::to_owned) else {
-            return Err(ApiError::bad_request("Connector config contains no connector type"));
+            return Err(ApiError::bad_request(Registry::no_class(config).message));
         };
         if !class.ends_with(plugin) && !self.same_class(&class, plugin) {
             return Err(ApiError::bad_request(format!(

@@ -30,15 +30,20 @@ pub fn check_options(registry: &Registry, worker: &Properties, raw: &Properties)
     let resolution = registry.providers().resolve(raw);
     let config = &resolution.properties;
     let mut validation = thalweg_config::connector::validate(config);
-    validation.default_to("connector.plugin.version", connector.plugin().version);
+    validation.only_value("connector.plugin.version", connector.plugin().version);
     for role in Role::ALL {
         if let Ok((class, _)) = role.choose(&Properties::new(), worker) {
             validation.default_to(role.property(), class.class);
+        }
+        if role.choose(config, worker).is_ok() {
+            validation.only_value(&format!("{}plugin.version", role.prefix()), reported_version(worker));
         }
     }
     validation = validation.merge(connector.validate(config));
     for role in Role::ALL {
         match role.validate(config, worker) {
+            // Options of the worker's converter are no options of the connector, except for their errors.
+            Ok(options) if config.get(role.property()).is_none() && options.is_valid() => {}
             Ok(options) => validation = validation.merge(options),
             // Where the framework's own option has not said so already.
             Err(error) if validation.option(role.property()).is_some_and(|o| o.errors.is_empty()) => {
@@ -68,6 +73,13 @@ pub fn check_options(registry: &Registry, worker: &Properties, raw: &Properties)
     validation.conclude(thalweg_config::connector::is_strict(config));
     resolution.references.hide_validation(&mut validation);
     Ok(Checked { validation, report: CheckReport::default(), unresolved: resolution.warnings })
+}
+
+/// Version of Kafka Connect, and with it of its converters, that tools are told.
+fn reported_version(worker: &Properties) -> &str {
+    const OPTION: &str = "rest.reported.version";
+    let known = thalweg_config::node::WORKER.option(OPTION).and_then(|o| o.default);
+    worker.get(OPTION).or(known).unwrap_or_default()
 }
 
 /// Checks `raw`, with the source if nothing forbids to connect.

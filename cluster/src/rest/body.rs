@@ -26,7 +26,9 @@ impl<S: Send + Sync> FromRequest<S> for Text {
             }
             ApiError::bad_request(format!("The request's body could not be read: {error}"))
         })?;
-        String::from_utf8(bytes.to_vec()).map(Self).map_err(|_| ApiError::bad_request("The request's body is not UTF-8"))
+        String::from_utf8(bytes.to_vec())
+            .map(Self)
+            .map_err(|_| ApiError::bad_request("The request's body is not UTF-8"))
     }
 }
 

@@ -59,9 +59,9 @@ fn accepts_json(headers: &HeaderMap) -> bool {
     if given.peek().is_none() {
         return true;
     }
-    given
-        .flat_map(|list| list.split(','))
-        .any(|one| matches!(media_type(one).to_ascii_lowercase().as_str(), "*/*" | "application/*" | "application/json"))
+    given.flat_map(|list| list.split(',')).any(|one| {
+        matches!(media_type(one).to_ascii_lowercase().as_str(), "*/*" | "application/*" | "application/json")
+    })
 }
 
 fn media_type(text: &str) -> &str {

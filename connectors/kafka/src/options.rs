@@ -25,7 +25,7 @@ const COMMIT_AFTER_OPTION: OptionDef = OptionDef::new(
 /// For a connector; its value wins over the node's.
 pub const CONNECTOR_OPTIONS: OptionTable = OptionTable {
     title: "Delivery to Kafka",
-    options: &[COMMIT_AFTER_OPTION],
+    options: &[COMMIT_AFTER_OPTION.group("Exactly Once Support").order(6)],
     open_prefixes: thalweg_config::connector::OPEN_PREFIXES,
     cross_checks: &[],
 };

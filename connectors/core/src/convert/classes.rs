@@ -2,7 +2,7 @@
 //!
 //! It does not load code: the list of classes is closed.
 
-use thalweg_config::{Importance, OptionDef, OptionKind, OptionTable, Properties, Settings, Validation};
+use thalweg_config::{Importance, OptionDef, OptionKind, OptionTable, Properties, Settings, Validation, Width};
 
 use super::Converter;
 use super::json::JsonConverter;
@@ -30,44 +30,74 @@ pub struct ConverterClass {
     make: fn(&Settings) -> Box<dyn Converter>,
 }
 
+/// Groups, widths and importance below are those that Kafka Connect 4.3 publishes.
 const fn option(name: &'static str, kind: OptionKind, doc: &'static str) -> OptionDef {
-    OptionDef::new(name, kind, doc).importance(Importance::Low).group("Converter").framework()
+    OptionDef::new(name, kind, doc).importance(Importance::Low).group("").framework()
 }
 
+/// Filled in by [`Role::validate`]; the converters do not ask for it.
 const TYPE: OptionDef =
-    option("converter.type", OptionKind::String, "Key, value or header; follows from the place of the converter.")
+    option(CONVERTER_TYPE, OptionKind::String, "Key, value or header; follows from the place of the converter.")
         .one_of(&["key", "value", "header"])
-        .unpublished();
+        .width(Width::None)
+        .required();
+const CONVERTER_TYPE: &str = "converter.type";
 
 const VERSION: OptionDef =
     option("plugin.version", OptionKind::String, "Accepted for compatibility and without effect.")
         .inert("a node has exactly one version of every plugin")
         .unpublished();
 
+const SCHEMAS: &str = "Schemas";
+const SERIALIZATION: &str = "Serialization";
+
 static JSON_OPTIONS: OptionTable = OptionTable {
     title: "JsonConverter",
     options: &[
+        TYPE,
         option("schemas.enable", OptionKind::Boolean, "Write each payload together with its schema.")
             .default("true")
-            .importance(Importance::High),
+            .importance(Importance::High)
+            .group(SCHEMAS)
+            .display("Enable Schemas")
+            .order(0),
         option("schemas.cache.size", OptionKind::Int, "Accepted for compatibility: a schema keeps its own text.")
             .default("1000")
             .at_least(0)
-            .inert("the text of a schema is kept as long as the schema"),
+            .inert("the text of a schema is kept as long as the schema")
+            .importance(Importance::High)
+            .group(SCHEMAS)
+            .display("Schema Cache Size")
+            .order(1),
+        option(
+            "schema.content",
+            OptionKind::String,
+            "Accepted for compatibility and without effect: it is the schema of what a sink reads.",
+        )
+        .inert("it is for sinks only")
+        .importance(Importance::High)
+        .group(SCHEMAS)
+        .display("Schema Content")
+        .order(2),
         option(
             "decimal.format",
             OptionKind::String,
             "How decimals are written: BASE64 (bytes of the unscaled number) or NUMERIC (a JSON number with all digits).",
         )
         .default("BASE64")
-        .one_of(&["BASE64", "NUMERIC"]),
+        .one_of(&["BASE64", "NUMERIC"])
+        .group(SERIALIZATION)
+        .display("Decimal Format")
+        .order(0),
         option(
             "replace.null.with.default",
             OptionKind::Boolean,
             "Write the default of a field in place of a null. false: null is written as null.",
         )
-        .default("true"),
-        TYPE,
+        .default("true")
+        .group(SERIALIZATION)
+        .display("Replace null with default")
+        .order(1),
         VERSION,
     ],
     open_prefixes: &[],
@@ -77,12 +107,13 @@ static JSON_OPTIONS: OptionTable = OptionTable {
 static STRING_OPTIONS: OptionTable = OptionTable {
     title: "StringConverter",
     options: &[
+        TYPE,
         option("converter.encoding", OptionKind::String, "Encoding of the text. Only UTF-8 is supported.")
             .default("UTF-8")
             .one_of(&["UTF-8", "UTF8"])
             .importance(Importance::High)
+            .display("Encoding")
             .aliases(&["encoding"]),
-        TYPE,
         VERSION,
     ],
     open_prefixes: &[],
@@ -92,6 +123,14 @@ static STRING_OPTIONS: OptionTable = OptionTable {
 static NO_OPTIONS: OptionTable = OptionTable {
     title: "Converters without options",
     options: &[TYPE, VERSION],
+    open_prefixes: &[],
+    cross_checks: &[],
+};
+
+/// The converter of headers that needs nothing is published with nothing.
+static HEADER_OPTIONS: OptionTable = OptionTable {
+    title: "SimpleHeaderConverter",
+    options: &[TYPE.unpublished(), VERSION],
     open_prefixes: &[],
     cross_checks: &[],
 };
@@ -144,7 +183,7 @@ pub static CLASSES: &[ConverterClass] = &[
     ConverterClass {
         class: "org.apache.kafka.connect.storage.SimpleHeaderConverter",
         aliases: &["SimpleHeaderConverter", "SimpleHeader", "Simple"],
-        options: &NO_OPTIONS,
+        options: &HEADER_OPTIONS,
         headers_only: true,
         make: |_| Box::new(SimpleHeaderConverter),
     },
@@ -176,6 +215,15 @@ impl Role {
             Self::Key => "key.converter.",
             Self::Value => "value.converter.",
             Self::Header => "header.converter.",
+        }
+    }
+
+    /// Value of the option `converter.type`.
+    const fn converter_type(self) -> &'static str {
+        match self {
+            Self::Key => "key",
+            Self::Value => "value",
+            Self::Header => "header",
         }
     }
 
@@ -239,7 +287,17 @@ impl Role {
     /// Checks the options of the converter in force; rows have their full names.
     pub fn validate(self, connector: &Properties, worker: &Properties) -> Result<Validation> {
         let (class, holder) = self.choose(connector, worker)?;
-        Ok(class.options.validate_under(self.prefix(), holder))
+        Ok(self.check(class, holder))
+    }
+
+    fn check(self, class: &ConverterClass, holder: &Properties) -> Validation {
+        let property = format!("{}{CONVERTER_TYPE}", self.prefix());
+        if holder.get(&property).is_some() {
+            return class.options.validate_under(self.prefix(), holder);
+        }
+        let mut complete = holder.clone();
+        complete.set(property, self.converter_type());
+        class.options.validate_under(self.prefix(), &complete)
     }
 
     pub(super) fn make(self, connector: &Properties, worker: &Properties) -> Result<Box<dyn Converter>> {
@@ -253,7 +311,7 @@ impl Role {
                 );
             }
         }
-        let validation = class.options.validate_under(self.prefix(), holder);
+        let validation = self.check(class, holder);
         for warning in &validation.warnings {
             tracing::warn!(converter = self.property(), "{warning}");
         }

@@ -91,6 +91,50 @@ fn options_are_checked_under_their_prefix() {
 }
 
 #[test]
+fn options_are_published_as_kafka_connect_publishes_them() {
+    let worker = Properties::from([("key.converter", JSON), ("value.converter", JSON)]);
+    let connector = Properties::from([("key.converter", JSON), ("value.converter", "String")]);
+    let published = |role: Role| -> Vec<String> {
+        let validation = role.validate(&connector, &worker).unwrap();
+        let rows = validation.options.iter().filter(|row| row.def.published);
+        rows.map(|row| {
+            format!(
+                "{} {} {} {} {} {} {} {} {}",
+                row.name,
+                row.value.as_deref().unwrap_or("-"),
+                row.def.kind.name(),
+                row.def.required,
+                row.default.as_deref().unwrap_or("-"),
+                row.def.importance.name(),
+                row.def.group,
+                row.order,
+                row.def.display_name
+            )
+        })
+        .collect()
+    };
+    assert_eq!(
+        published(Role::Key),
+        [
+            "key.converter.converter.type key STRING true - LOW  -1 converter.type",
+            "key.converter.schemas.enable true BOOLEAN false true HIGH Schemas 0 Enable Schemas",
+            "key.converter.schemas.cache.size 1000 INT false 1000 HIGH Schemas 1 Schema Cache Size",
+            "key.converter.schema.content - STRING false - HIGH Schemas 2 Schema Content",
+            "key.converter.decimal.format BASE64 STRING false BASE64 LOW Serialization 0 Decimal Format",
+            "key.converter.replace.null.with.default true BOOLEAN false true LOW Serialization 1 Replace null with default",
+        ]
+    );
+    assert_eq!(
+        published(Role::Value),
+        [
+            "value.converter.converter.type value STRING true - LOW  -1 converter.type",
+            "value.converter.converter.encoding UTF-8 STRING false UTF-8 HIGH  -1 Encoding",
+        ]
+    );
+    assert_eq!(published(Role::Header), [""; 0]);
+}
+
+#[test]
 fn decimal_format_is_case_insensitive() {
     let worker = Properties::from([
         ("key.converter", JSON),
