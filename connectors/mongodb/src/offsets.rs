@@ -98,3 +98,89 @@ impl StoredOffsets {
         Ok(stored.and_then(|position| MongoPosition::decode(&position)))
     }
 }
+
+#[cfg(test)]
+mod tests {
+    #![allow(clippy::unwrap_used)]
+    use std::collections::BTreeMap;
+
+    use serde_json::{Value as Json, json};
+    use thalweg_core::position::OffsetMap;
+    use thalweg_core::{ErrorKind, Policy};
+
+    use super::*;
+
+    struct Offsets(BTreeMap<String, OffsetMap>);
+
+    impl OffsetReader for Offsets {
+        fn offset(&self, partition: &SourcePartition) -> Option<OffsetMap> {
+            self.0.get(&**partition.canonical()).cloned()
+        }
+    }
+
+    fn stored(may_invalidate: bool, offsets: &[(SourcePartition, Json)]) -> StoredOffsets {
+        let entry = |(p, o): &(SourcePartition, Json)| (p.canonical().to_string(), o.as_object().unwrap().clone());
+        let reader = Arc::new(Offsets(offsets.iter().map(entry).collect()));
+        StoredOffsets { reader, prefix: "p".into(), may_invalidate }
+    }
+
+    fn at(sec: i32) -> Json {
+        json!({"sec": sec, "ord": 1})
+    }
+
+    fn shard(id: &str, name: &str) -> Shard {
+        Shard { name: name.into(), id: id.into(), hosts: "h:1".into() }
+    }
+
+    fn sec(found: Result<Option<MongoPosition>, Error>) -> Option<i32> {
+        found.unwrap().map(|p| p.sec)
+    }
+
+    #[test]
+    fn the_whole_cluster_by_its_own_name_then_by_older_ones() {
+        let own = (whole("p"), at(1));
+        let named = (of_shard("p", "rs0"), at(2));
+        let cluster = (of_shard("p", "cluster"), at(3));
+        let all = stored(false, &[own, named.clone(), cluster.clone()]);
+        assert_eq!(sec(all.of_whole(Some("rs0"))), Some(1));
+        let older = stored(false, &[named, cluster]);
+        assert_eq!(sec(older.of_whole(Some("rs0"))), Some(2));
+        assert_eq!(sec(older.of_whole(None)), Some(3));
+        assert_eq!(sec(older.of_whole(Some("rs1"))), None);
+    }
+
+    #[test]
+    fn mgo_27_offsets_of_all_shards_or_none() {
+        let shards = [shard("s1", "rsA"), shard("s2", "rsB")];
+        let both = [(of_shard("p", "s1"), at(7)), (of_shard("p", "rsB"), at(5))];
+        assert_eq!(sec(stored(true, &both).of_all_shards(&shards)), Some(5), "the oldest");
+        let refused = stored(false, &both).of_all_shards(&shards).unwrap_err();
+        assert_eq!((refused.kind, refused.policy()), (ErrorKind::Config, Policy::NeedsUser));
+        assert!(refused.message.contains("internal.mongodb.allow.offset.invalidation=true"));
+        for may_invalidate in [true, false] {
+            assert_eq!(sec(stored(may_invalidate, &both[..1]).of_all_shards(&shards)), None);
+            assert_eq!(sec(stored(may_invalidate, &[]).of_all_shards(&[])), None);
+        }
+    }
+
+    #[test]
+    fn one_shard_by_its_own_name_then_from_the_whole() {
+        let token = "826B0C5F11000000062B0229296E04";
+        let of_whole = (whole("p"), json!({"sec": -1, "ord": -1, "resume_token": token}));
+        let own = (of_shard("p", "rsA"), at(9));
+        assert_eq!(sec(stored(false, &[of_whole.clone(), own]).of_one_shard("rsA", 3)), Some(9));
+        // The only shard sees what the router sees.
+        let found = stored(false, std::slice::from_ref(&of_whole)).of_one_shard("rsA", 1).unwrap().unwrap();
+        assert!(found.token.is_some());
+        assert_eq!(sec(stored(false, std::slice::from_ref(&of_whole)).of_one_shard("rsA", 3)), None);
+        let found = stored(true, &[of_whole]).of_one_shard("rsA", 3).unwrap().unwrap();
+        assert_eq!((found.sec, found.token), (1_795_972_881, None), "the time of the token");
+    }
+
+    #[test]
+    fn what_cannot_be_read_is_not_taken_for_nothing() {
+        let odd = stored(false, &[(whole("p"), json!({"sec": "abc"}))]);
+        let error = odd.of_whole(None).unwrap_err();
+        assert_eq!((error.kind, error.policy()), (ErrorKind::Codec, Policy::NeedsUser));
+    }
+}

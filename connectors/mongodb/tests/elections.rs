@@ -80,3 +80,43 @@ async fn reading_goes_on_over_elections() -> Result<()> {
     assert!(run.progress.disconnects.load(Ordering::Relaxed) >= 2);
     run.stop().await
 }
+
+/// Without a majority the primary takes writes that it may have to take back: they are no records
+/// until the majority has them.
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn writes_without_a_majority_are_no_records() -> Result<()> {
+    let set = ReplicaSet::start("rs3", 3, &MemberOptions::default()).await?;
+    let primary = set.primary().await?;
+    let direct = set.members[primary].direct().await?;
+    // It stays primary for as long as this takes.
+    let admin = direct.database("admin");
+    let mut patient = admin.run_command(doc! {"replSetGetConfig": 1}).await?.get_document("config")?.clone();
+    let version = patient.get_i32("version")?;
+    patient.insert("version", version + 1);
+    patient.get_document_mut("settings")?.insert("electionTimeoutMillis", 60_000);
+    admin.run_command(doc! {"replSetReconfig": patient}).await?;
+    let one = WriteConcern::builder().w(Acknowledgment::Nodes(1)).build();
+    let options = mongodb::options::CollectionOptions::builder().write_concern(one).build();
+    let numbers = direct.database("n").collection_with_options::<Document>("numbers", options);
+    let uri = format!("mongodb://{}/?directConnection=true", set.members[primary].address());
+    let config = config(
+        &uri,
+        &[("database.include.list", "n"), ("snapshot.mode", "no_data"), ("cursor.max.await.time.ms", "50")],
+    );
+    let mut run = Run::start(&config, &Offsets::new()).await?;
+    run.batch().await?;
+    let others = || set.members.iter().enumerate().filter(|(i, _)| *i != primary).map(|(_, m)| m);
+    for member in others() {
+        member.signal(Signal::SIGSTOP)?;
+    }
+    numbers.insert_one(doc! {"_id": 1}).await?;
+    assert_eq!(numbers.count_documents(doc! {}).await?, 1);
+    for _ in 0..5 {
+        assert!(run.batch().await?.records.is_empty());
+    }
+    for member in others() {
+        member.signal(Signal::SIGCONT)?;
+    }
+    assert_eq!(run.record().await?.id(), "1");
+    run.stop().await
+}
