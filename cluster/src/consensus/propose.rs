@@ -93,10 +93,9 @@ impl Consensus {
             Ok(Response::Proposed(reply)) => Ok(reply),
             Ok(Response::Failed(failure)) => Err(match failure {
                 Failure::QuorumLost => Ok(NotWritten::QuorumLost),
-                Failure::NotLeader { .. } | Failure::NotReady | Failure::NotAMember | Failure::Stopped(_) => {
-                    Ok(NotWritten::Elsewhere)
-                }
-                Failure::TimedOut | Failure::Unknown => Err(ProposeError::Unknown),
+                Failure::NotLeader { .. } | Failure::NotReady | Failure::NotAMember => Ok(NotWritten::Elsewhere),
+                // A leader that stopped may have sent the entry to others before.
+                Failure::TimedOut | Failure::Unknown | Failure::Stopped(_) => Err(ProposeError::Unknown),
                 Failure::Refused(why) => Err(ProposeError::Failed(why)),
                 Failure::NotUnderstood => Err(ProposeError::Failed(format!("{to}: {failure}"))),
             }),

@@ -50,7 +50,7 @@ impl Consensus {
                 self.dismiss(node).await?;
                 Response::Left
             }
-            Request::Append(append) => Response::Appended(self.append(append).await?),
+            Request::Append(append) => Response::Appended(self.append(&caller, append).await?),
             Request::Vote(vote) => Response::Voted(self.vote_for(&caller, vote).await?),
             Request::Snapshot(chunk) => {
                 let vote = self.receive(chunk).await?;
@@ -99,7 +99,7 @@ impl Consensus {
         }
     }
 
-    async fn append(&self, append: Append) -> Result<Appended, Failure> {
+    async fn append(&self, caller: &Caller, append: Append) -> Result<Appended, Failure> {
         let entries: Result<Vec<Entry>, String> = append.entries.into_iter().map(Entry::try_from).collect();
         let leader = append.vote.node;
         let request = AppendEntriesRequest {
@@ -110,7 +110,7 @@ impl Consensus {
         };
         let answer = self.raft.append_entries(request).await.map_err(|e| Failure::Stopped(e.to_string()))?;
         if !matches!(answer, AppendEntriesResponse::HigherVote(_)) {
-            self.heard.leader_spoke(leader);
+            self.heard.leader_spoke(leader, caller.incarnation);
         }
         Ok(match answer {
             AppendEntriesResponse::Success => Appended::Success,
@@ -126,7 +126,7 @@ impl Consensus {
             self.raft.pre_vote(request).await
         } else {
             // The right of a leader whose process is gone protects nobody.
-            request.leadership_transfer = asked.transfer || election::leader_is_gone(self, caller.node).await;
+            request.leadership_transfer = asked.transfer || election::leader_is_gone(self, caller).await;
             self.raft.vote(request).await
         };
         let answer = answer.map_err(|e| Failure::Stopped(e.to_string()))?;

@@ -70,9 +70,10 @@ impl Standing {
             .map(|(node, m)| (*node, Member { address: m.address.clone(), voter: voters.contains(node) }))
             .collect();
         let me = consensus.local.node;
-        let heard = *consensus.heard.from.borrow();
-        let leader = metrics.current_leader;
-        let leader = leader.filter(|l| if *l == me { metrics.state.is_leader() } else { heard == Some(*l) });
+        let leads = |l: NodeId| {
+            if l == me { metrics.state.is_leader() } else { consensus.heard.incarnation(l).is_some() }
+        };
+        let leader = metrics.current_leader.filter(|l| leads(*l));
         let leader = leader.and_then(|node| {
             let address = members.get(&node).map(|m| m.address.clone())?;
             Some(Leader { node, address })
@@ -91,7 +92,8 @@ impl Standing {
 /// Which leader has spoken to this process, and when. A stored vote names a leader too, but says
 /// nothing about whether it still leads.
 pub(crate) struct Heard {
-    from: watch::Sender<Option<NodeId>>,
+    /// The leader, and which start of its process.
+    from: watch::Sender<Option<(NodeId, u64)>>,
     at: Mutex<Instant>,
 }
 
@@ -102,9 +104,14 @@ impl Default for Heard {
 }
 
 impl Heard {
-    pub(super) fn leader_spoke(&self, leader: NodeId) {
+    pub(super) fn leader_spoke(&self, leader: NodeId, incarnation: u64) {
         *self.at.lock() = Instant::now();
-        self.from.send_if_modified(|from| from.replace(leader) != Some(leader));
+        self.from.send_if_modified(|from| from.replace((leader, incarnation)) != Some((leader, incarnation)));
+    }
+
+    /// Which start of the leader's process spoke last, if it was the last leader that spoke.
+    pub(super) fn incarnation(&self, leader: NodeId) -> Option<u64> {
+        self.from.borrow().filter(|(from, _)| *from == leader).map(|(_, incarnation)| incarnation)
     }
 
     /// Time since a leader spoke, or since the start.

@@ -12,6 +12,7 @@ use tokio::time::Instant;
 use super::voters::{Candidate, Health, plan};
 use crate::consensus::{Consensus, Standing};
 use crate::raft::state::NodeState;
+use crate::raft::types::Member;
 use crate::raft::{CommandV1, NodeId, Proposer};
 
 /// Between two looks, if nothing happens.
@@ -54,6 +55,12 @@ async fn look(consensus: &Consensus, away: &mut BTreeMap<NodeId, Instant>) -> Re
     let standing = consensus.standing.borrow().clone();
     if !standing.leads() {
         return Ok(());
+    }
+    let mine = standing.members.get(&consensus.local.node).map(|m| m.address.as_str());
+    if mine.is_some_and(|address| address != consensus.local.address) {
+        let me = BTreeMap::from([(consensus.local.node, Member { address: consensus.local.address.clone() })]);
+        tracing::info!(address = consensus.local.address, "this node has moved");
+        return consensus.change(ChangeMembers::SetNodes(me), true).await;
     }
     let joint = {
         let metrics = consensus.raft.metrics();

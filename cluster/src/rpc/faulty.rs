@@ -22,9 +22,14 @@ pub struct Faults {
 }
 
 struct State {
-    random: u64,
+    /// What happens to messages; how many there are depends on timing.
+    fates: Random,
+    /// What the test does; the same for the same seed.
+    plan: Random,
     /// Directions that carry nothing: from, to.
     cut: BTreeSet<(Arc<str>, Arc<str>)>,
+    /// Connections that are refused although the other side runs: from, to.
+    refused: BTreeSet<(Arc<str>, Arc<str>)>,
     weather: Weather,
 }
 
@@ -33,7 +38,8 @@ struct State {
 pub struct Weather {
     /// Of a thousand messages, how many are lost.
     pub lost_per_mille: u32,
-    /// Of a thousand requests, how many arrive twice.
+    /// Of a thousand requests, how many arrive twice. Proposals do not: that a call is handed over
+    /// once is a promise of every transport; Raft's own messages need no such promise.
     pub repeated_per_mille: u32,
     /// Each message is late by up to this.
     pub delay: Duration,
@@ -41,7 +47,8 @@ pub struct Weather {
 
 impl Faults {
     pub fn new(seed: u64) -> Arc<Self> {
-        let state = State { random: seed, cut: BTreeSet::new(), weather: Weather::default() };
+        let (fates, plan) = (Random(seed), Random(!seed));
+        let state = State { fates, plan, cut: BTreeSet::new(), refused: BTreeSet::new(), weather: Weather::default() };
         Arc::new(Self { state: Mutex::new(state) })
     }
     pub fn set_weather(&self, weather: Weather) {
@@ -50,6 +57,10 @@ impl Faults {
     /// Nothing from `from` reaches `to`.
     pub fn cut(&self, from: &str, to: &str) {
         self.state.lock().cut.insert((from.into(), to.into()));
+    }
+    /// Connections from `from` to `to` are refused, as a firewall does.
+    pub fn refuse(&self, from: &str, to: &str) {
+        self.state.lock().refused.insert((from.into(), to.into()));
     }
     /// The members of `side` and all others no longer hear each other.
     pub fn split(&self, side: &[&str], others: &[&str]) {
@@ -60,36 +71,43 @@ impl Faults {
             }
         }
     }
-    /// Ends cuts and weather.
+    /// Ends all faults.
     pub fn heal(&self) {
         let mut state = self.state.lock();
         state.cut.clear();
+        state.refused.clear();
         state.weather = Weather::default();
     }
-    /// A number below `bound` from the seed's sequence, for the plan of a test as well.
+    /// A number below `bound` for the plan of a test: the same sequence for the same seed.
     pub fn random(&self, bound: u64) -> u64 {
-        self.state.lock().next() % bound.max(1)
+        self.state.lock().plan.next() % bound.max(1)
     }
 
-    fn fate(&self, from: &str, to: &str) -> Fate {
+    fn fate(&self, from: &Arc<str>, to: &Arc<str>) -> Fate {
         let mut state = self.state.lock();
-        if state.cut.iter().any(|(f, t)| &**f == from && &**t == to) {
+        if state.cut.contains(&(from.clone(), to.clone())) {
             return Fate::Lost;
         }
         let weather = state.weather;
-        if state.chance(weather.lost_per_mille) {
+        if state.fates.chance(weather.lost_per_mille) {
             return Fate::Lost;
         }
-        let delay_us = (weather.delay.as_micros() as u64).checked_add(1).map_or(0, |bound| state.next() % bound);
-        Fate::Arrives { delay: Duration::from_micros(delay_us), repeated: state.chance(weather.repeated_per_mille) }
+        let longest = weather.delay.as_micros() as u64;
+        let delay_us = state.fates.next() % longest.saturating_add(1);
+        Fate::Arrives {
+            delay: Duration::from_micros(delay_us),
+            repeated: state.fates.chance(weather.repeated_per_mille),
+        }
     }
 }
 
-impl State {
-    /// SplitMix64.
+/// SplitMix64.
+struct Random(u64);
+
+impl Random {
     fn next(&mut self) -> u64 {
-        self.random = self.random.wrapping_add(0x9e37_79b9_7f4a_7c15);
-        let mut z = self.random;
+        self.0 = self.0.wrapping_add(0x9e37_79b9_7f4a_7c15);
+        let mut z = self.0;
         z = (z ^ (z >> 30)).wrapping_mul(0xbf58_476d_1ce4_e5b9);
         z = (z ^ (z >> 27)).wrapping_mul(0x94d0_49bb_1331_11eb);
         z ^ (z >> 31)
@@ -123,12 +141,15 @@ impl FaultyTransport {
         request: Request,
         deadline: Duration,
     ) -> Result<Response, RpcError> {
+        if self.faults.state.lock().refused.contains(&(self.address.clone(), to.address.clone())) {
+            return Err(RpcError::Refused(to.address.clone()));
+        }
         let silence = || std::future::pending::<Result<Response, RpcError>>();
         match self.faults.fate(&self.address, &to.address) {
             Fate::Lost => return silence().await,
             Fate::Arrives { delay, repeated } => {
                 tokio::time::sleep(delay).await;
-                if repeated {
+                if repeated && !matches!(request, Request::Propose(_)) {
                     let (inner, to, request) = (self.inner.clone(), to.clone(), request.clone());
                     tokio::spawn(async move { inner.call(&to, lane, request, deadline).await });
                 }

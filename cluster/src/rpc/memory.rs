@@ -126,7 +126,8 @@ impl Transport for MemoryTransport {
                 answer.map_err(|_| RpcError::Timeout { address: to.address.clone(), after: deadline, sent: true })
             }
             () = there.stop.cancelled() => Err(broken("closed by the other side")),
-            () = self.stop.cancelled() => Err(RpcError::Closed),
+            // This node has ended; the other one may go on with the request.
+            () = self.stop.cancelled() => Err(broken("closed by this side")),
         };
         outcome?
     }

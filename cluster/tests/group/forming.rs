@@ -232,3 +232,22 @@ async fn a_node_that_moved_tells_its_new_address() {
     sim.must_write("moved", "x").await;
     sim.agree().await;
 }
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn a_lone_node_that_moved_can_be_joined_at_its_new_address() {
+    let mut sim = Sim::new(12);
+    sim.start("a", Formation::Alone).await;
+    sim.leader().await;
+    sim.must_write("a", "x").await;
+    sim.stop("a").await;
+    let file = sim.file("a");
+    sim.start_from("moved", &file, Formation::Alone).await;
+    sim.leader().await;
+    sim.start("b", join(&["moved"])).await;
+    sim.eventually("b has everything", |sim| sim.has("b", "x")).await;
+    sim.eventually("b knows where it is now", |sim| {
+        sim.node("b").standing().borrow().leader.as_ref().is_some_and(|l| l.address == "moved")
+    })
+    .await;
+    sim.agree().await;
+}

@@ -34,6 +34,49 @@ async fn the_loss_of_the_leaders_process_is_healed_quickly() {
     sim.agree().await;
 }
 
+/// A leader that is killed and is back before anybody missed it: its former self led, not this one.
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn a_leader_that_starts_anew_is_replaced_quickly() {
+    let mut sim = Sim::new(25);
+    sim.timing = thalweg_cluster::consensus::Timing::default();
+    let names = ["a", "b", "c"];
+    for name in names {
+        sim.start(name, found(&names)).await;
+    }
+    let leader = sim.leader().await;
+    sim.must_write(&leader, "x").await;
+    let survivor = sim.followers()[0].clone();
+    let start = Instant::now();
+    sim.kill(&leader).await;
+    sim.start(&leader, found(&names)).await;
+    let written = sim.node(&survivor).propose(create("y")).await;
+    let took = start.elapsed();
+    assert!(written.is_ok(), "{written:?}");
+    assert!(took < Duration::from_millis(1400), "{took:?}");
+    sim.agree().await;
+}
+
+/// A port that refuses one node only is no reason to elect: the leader still speaks.
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn a_leader_that_still_speaks_stays() {
+    let sim = Sim::group(26, 3).await;
+    let leader = sim.leader().await;
+    let follower = sim.followers()[0].clone();
+    let before = sim.node(&leader).standing().borrow().term;
+    sim.faults.refuse(&follower, &leader);
+    let node = sim.node(&leader).node();
+    sim.eventually("the follower believes it gone", |sim| sim.node(&follower).presence().is_gone(node)).await;
+    let other = sim.followers()[1].clone();
+    for i in 0..50 {
+        sim.must_write(&other, &format!("c{i}")).await;
+        tokio::time::sleep(Duration::from_millis(20)).await;
+    }
+    assert_eq!(sim.node(&leader).standing().borrow().term, before);
+    assert_eq!(sim.leader().await, leader);
+    sim.faults.heal();
+    sim.agree().await;
+}
+
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn a_leader_that_ends_in_order_hands_over_first() {
     let mut sim = Sim::group(21, 3).await;

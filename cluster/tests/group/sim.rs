@@ -31,6 +31,10 @@ pub(crate) struct Node {
 
 impl Sim {
     pub(crate) fn new(seed: u64) -> Self {
+        if let Ok(filter) = std::env::var("THALWEG_LOG") {
+            // Only the first simulation of the process sets it up.
+            let _ = tracing_subscriber::fmt().with_env_filter(filter).try_init();
+        }
         let timing = Timing {
             heartbeat: Duration::from_millis(100),
             election: (Duration::from_millis(300), Duration::from_millis(600)),
