@@ -1,7 +1,7 @@
 //! Stored positions and active topics of a connector.
 
 use serde_json::{Map, Value, json};
-use thalweg_core::position::{OffsetMap, SourcePartition};
+use thalweg_core::position::{OffsetMap, SourcePartition, is_shown};
 
 use super::{Api, ApiError, ApiResult};
 use crate::raft::command::{OffsetChange, PartitionText};
@@ -26,8 +26,11 @@ impl Api {
         }
         let rows = state.offsets.get(name).into_iter().flat_map(|o| o.rows.values());
         let parse = |text: &str| serde_json::from_str::<Value>(text).unwrap_or_else(|_| json!(text));
-        let offsets: Vec<Value> =
-            rows.map(|row| json!({"partition": parse(&row.partition), "offset": parse(&row.offset)})).collect();
+        let offsets: Vec<Value> = rows
+            .map(|row| (parse(&row.partition), parse(&row.offset)))
+            .filter(|(_, offset)| offset.as_object().is_none_or(is_shown))
+            .map(|(partition, offset)| json!({"partition": partition, "offset": offset}))
+            .collect();
         Ok(json!({"offsets": offsets}))
     }
 

@@ -106,6 +106,15 @@ pub trait PositionCodec: Send + Sync {
     fn check_partition(&self, partition: &Map<String, Json>) -> Result<(), String>;
 }
 
+/// Member of an offset that was stored before the first record of a snapshot: nothing is delivered yet.
+/// Debezium has stored nothing by then, so the REST interface does not show such an offset.
+pub const UNDELIVERED: &str = "undelivered";
+
+/// Whether Debezium would have stored this offset.
+pub fn is_shown(offset: &OffsetMap) -> bool {
+    offset.get(UNDELIVERED) != Some(&Json::Bool(true))
+}
+
 /// Read access to the stored offsets of one connector (any partition, own or not).
 pub trait OffsetReader: Send + Sync {
     fn offset(&self, partition: &SourcePartition) -> Option<OffsetMap>;

@@ -104,9 +104,10 @@ pub trait PartitionReader: Send {
     /// The next batch. Waits while the source is quiet, but returns at least a batch with
     /// `progress` about every second when the position moves without events. Cancel-safe.
     ///
-    /// If nothing was stored for the partition, and it begins without a snapshot, the first batch has
-    /// no records and its `progress` is where the reader starts: it is stored before the first message
-    /// is sent, so that a successor never starts from a later "now".
+    /// If nothing was stored for the partition, the first batch has no records and its `progress`
+    /// is where the reader starts: it is stored before the first message is sent, so that a
+    /// successor never starts from a later "now". If a snapshot starts there, its offset has the
+    /// member [`UNDELIVERED`](crate::position::UNDELIVERED).
     async fn next(&mut self) -> Result<Batch>;
 
     /// Whether nothing follows the last batch (a snapshot without a stream, and nothing left to wait

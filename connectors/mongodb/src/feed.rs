@@ -11,11 +11,10 @@ use crate::reply::{Documents, Reply};
 
 #[derive(Debug)]
 pub(crate) enum Feed {
-    /// The stream starts here. To be stored before the first record: whoever takes over before a record
+    /// Reading starts here. To be stored before the first record: whoever takes over before a record
     /// is acknowledged must start at the same place.
     Start(MongoPosition),
-    /// Documents follow, all read at or after this position; per collection what is expected. Stored
-    /// with the first record: whoever takes over before that begins the snapshot anew in any case.
+    /// Documents follow, all read at or after this position; per collection what is expected.
     Snapshot(MongoPosition, BTreeMap<String, SnapshotProgress>),
     Read {
         namespace: Arc<Namespace>,

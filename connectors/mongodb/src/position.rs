@@ -11,7 +11,7 @@
 use bson::Timestamp;
 use bytes::{BufMut, Bytes, BytesMut};
 use serde_json::{Map, Value as Json};
-use thalweg_core::position::{OffsetMap, Position, PositionCodec};
+use thalweg_core::position::{OffsetMap, Position, PositionCodec, UNDELIVERED};
 use thalweg_core::record::TextForm;
 
 use crate::extended_json::{self, Writer};
@@ -28,6 +28,7 @@ mod flag {
     pub(super) const LSID: u8 = 4;
     pub(super) const TXN_NUMBER: u8 = 8;
     pub(super) const OTHERS: u8 = 16;
+    pub(super) const UNDELIVERED: u8 = 32;
 }
 
 /// A resume point.
@@ -40,6 +41,8 @@ pub struct MongoPosition {
     pub token: Option<Token>,
     /// The snapshot that began here is not complete.
     unfinished: bool,
+    /// Nor is anything of it delivered.
+    undelivered: bool,
     /// Session of the event's transaction, as BSON.
     lsid: Option<Bytes>,
     txn_number: Option<i64>,
@@ -62,7 +65,7 @@ impl MongoPosition {
     /// last event stays, as Debezium's does until the next record: its time is known, that of the token
     /// is not told by the server.
     pub fn moved_to(self, token: Token) -> Self {
-        Self { token: Some(token), unfinished: false, ..self }
+        Self { token: Some(token), unfinished: false, undelivered: false, ..self }
     }
 
     fn behind(token: Option<Token>) -> Self {
@@ -71,6 +74,7 @@ impl MongoPosition {
             ord: UNKNOWN,
             token,
             unfinished: false,
+            undelivered: false,
             lsid: None,
             txn_number: None,
             others: OffsetMap::new(),
@@ -102,6 +106,12 @@ impl MongoPosition {
         self
     }
 
+    /// The same place, as it is stored before the first record of the snapshot that begins there.
+    pub fn begun(mut self) -> Self {
+        self.undelivered = true;
+        self.unfinished()
+    }
+
     pub fn is_unfinished(&self) -> bool {
         self.unfinished
     }
@@ -120,6 +130,7 @@ impl MongoPosition {
         write(
             Fields {
                 unfinished: self.unfinished,
+                undelivered: self.undelivered,
                 sec: self.sec,
                 ord: self.ord,
                 token: self.token.as_ref().map(Token::as_bytes),
@@ -157,6 +168,7 @@ impl MongoPosition {
             ord: raw::int32(&head[6..])?,
             token,
             unfinished: flags & flag::UNFINISHED != 0,
+            undelivered: flags & flag::UNDELIVERED != 0,
             lsid,
             txn_number: txn_number.and_then(|b| raw::int64(&b)),
             others: others.and_then(|json| serde_json::from_slice(&json).ok()).unwrap_or_default(),
@@ -170,6 +182,9 @@ impl MongoPosition {
         offset.insert("ord".into(), self.ord.into());
         if self.unfinished {
             offset.insert("initsync".into(), true.into());
+        }
+        if self.undelivered {
+            offset.insert(UNDELIVERED.into(), true.into());
         }
         if let Some(token) = &self.token {
             offset.insert("resume_token".into(), token.to_text().into());
@@ -198,6 +213,7 @@ impl MongoPosition {
                 ("initsync", Json::Bool(unfinished)) => position.unfinished = *unfinished,
                 ("initsync", Json::String(text)) => position.unfinished = text.eq_ignore_ascii_case("true"),
                 ("initsync", Json::Null) => {}
+                (UNDELIVERED, undelivered) => position.undelivered = *undelivered == Json::Bool(true),
                 ("initsync", _) => return Err("Source offset 'initsync' parameter value is not a boolean".into()),
                 _ => drop(position.others.insert(name.clone(), value.clone())),
             }
@@ -233,6 +249,7 @@ fn integer(offset: &OffsetMap, name: &str) -> Result<i32, String> {
 
 struct Fields<'a> {
     unfinished: bool,
+    undelivered: bool,
     sec: i32,
     ord: i32,
     token: Option<&'a [u8]>,
@@ -250,6 +267,7 @@ fn write(fields: Fields<'_>, out: &mut BytesMut) {
         (flag::OTHERS, fields.others),
     ];
     let mut flags = if fields.unfinished { flag::UNFINISHED } else { 0 };
+    flags |= if fields.undelivered { flag::UNDELIVERED } else { 0 };
     for (bit, part) in parts {
         flags |= if part.is_some() { bit } else { 0 };
     }
@@ -286,7 +304,16 @@ impl Positions {
         }
         let (sec, ord) = (time.0 as i32, time.1 as i32);
         write(
-            Fields { unfinished: false, sec, ord, token: Some(token), lsid, txn_number, others: None },
+            Fields {
+                unfinished: false,
+                undelivered: false,
+                sec,
+                ord,
+                token: Some(token),
+                lsid,
+                txn_number,
+                others: None,
+            },
             &mut self.buffer,
         );
         Position(self.buffer.split().freeze())
@@ -350,7 +377,10 @@ mod tests {
         assert_eq!(stored(heartbeat.clone()).to_string(), heartbeat.to_string());
         let snapshot = json!({"sec": -1, "ord": -1, "initsync": true, "resume_token": BATCH});
         assert_eq!(stored(snapshot.clone()).to_string(), snapshot.to_string());
+        let begun = json!({"sec": -1, "ord": -1, "initsync": true, "undelivered": true, "resume_token": BATCH});
+        assert_eq!(stored(begun.clone()).to_string(), begun.to_string());
         let decoded = MongoPosition::from_offset(&offset(snapshot)).unwrap();
+        assert_eq!(decoded.clone().begun().to_offset(), offset(begun));
         assert!(decoded.is_unfinished());
         assert_eq!(decoded.time(), Some(Timestamp { time: 1_795_972_881, increment: 6 }));
     }

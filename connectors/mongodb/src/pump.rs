@@ -295,6 +295,7 @@ impl Pump {
     /// A complete snapshot; the position from which the stream goes on.
     async fn copy(&self, link: &mut Link, settings: &StreamSettings) -> Result<MongoPosition, Error> {
         let position = self.present(link, settings).await?;
+        self.send(Feed::Start(position.clone().begun())).await?;
         let captured = self.captured(link).await?;
         let selection = SnapshotSelection::new(&self.config.snapshot.include)?;
         let list = async |client| snapshot::sources(&client, &self.config, &selection, captured.clone()).await;

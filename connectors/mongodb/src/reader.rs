@@ -116,12 +116,11 @@ impl MongoReader {
         match feed {
             Feed::Start(position) => {
                 self.fragments.clear();
+                self.held = None;
                 Ok(Some(self.move_to(&position)))
             }
             Feed::Snapshot(position, expected) => {
                 info!(collections = expected.len(), "snapshot begins");
-                self.fragments.clear();
-                self.held = None;
                 self.decoder.snapshot_from(&position);
                 self.progress.snapshot_started(expected);
                 self.snapshot = Some(position);

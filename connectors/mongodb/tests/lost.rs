@@ -113,7 +113,7 @@ async fn a_stream_that_is_overtaken_by_the_oplog() -> Result<()> {
         let config =
             config(&set.uri(), &[("database.include.list", "inv"), ("snapshot.mode", mode), ("max.batch.size", "1")]);
         let mut run = Run::start(&config, &Offsets::new()).await?;
-        run.quiet().await?;
+        while run.quiet().await?.get("initsync").is_some() {}
         // More than is fetched ahead.
         for round in 0..8 {
             a.insert_many((0..10).map(|i| doc! {"_id": round * 10 + i, "t": "w".repeat(1 << 20)})).await?;
@@ -160,7 +160,7 @@ async fn a_broken_connection_is_not_a_lost_position() -> Result<()> {
     let bed = bed("lost_not").await?;
     let offsets = Offsets::new();
     let mut run = Run::start(&bed.config(&[]), &offsets).await?;
-    run.quiet().await?;
+    while run.quiet().await?.get("initsync").is_some() {}
     run.stop().await?;
     let point = doc! {
         "configureFailPoint": "failCommand", "mode": {"times": 3},

@@ -84,7 +84,7 @@ async fn offsets_of_other_releases_are_found() -> Result<()> {
     let config = bed.config(&[]);
     let offsets = Offsets::new();
     let mut run = Run::start(&config, &offsets).await?;
-    run.quiet().await?;
+    while run.quiet().await?.get("initsync").is_some() {}
     let offset = offsets.only();
     run.stop().await?;
     a.insert_one(doc! {"_id": 1}).await?;
