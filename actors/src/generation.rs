@@ -27,10 +27,8 @@ use crate::reader::{Control, ReadEnd, Reading};
 use crate::run::TaskRun;
 use crate::view::Activity;
 
-/// How long a source may take to release its connections.
-const CLOSE_WITHIN: Duration = Duration::from_secs(4);
-/// How long a cancelled reader is waited for beyond that.
-const GRACE: Duration = Duration::from_secs(1);
+/// How long a reader that is ending is waited for, beyond the time for closing its source.
+const GRACE: Duration = Duration::from_millis(500);
 
 pub(crate) struct Generation {
     pub run: Arc<TaskRun>,
@@ -85,7 +83,7 @@ impl Generation {
         let (durable, stored) = watch::channel(Default::default());
         let input = Input::new(self.index, receiver, known, durable, drained);
         if !self.run.encoder.attach(input).await {
-            source.close(CLOSE_WITHIN).await;
+            source.close(self.run.close_timeout).await;
             return self.ended(Exit::stopped());
         }
         let reading = Reading {
@@ -96,18 +94,22 @@ impl Generation {
             control: self.control.clone(),
             durable: stored,
             cancel: self.cancel.clone(),
-            close_within: CLOSE_WITHIN,
+            close_within: self.run.close_timeout,
         };
         let mut reader = tokio::spawn(reading.run());
         if let Some(opened) = self.opened.take() {
             let _ = opened.send(());
         }
-        let mut encoder_over = false;
+        let mut delivered = None;
         let read = tokio::select! {
+            biased;
             read = &mut reader => Some(read),
-            _ = &mut sent => {
-                encoder_over = true;
-                self.cancel.cancel();
+            told = &mut sent => {
+                delivered = Some(told.is_ok());
+                if told.is_err() {
+                    // The encoder has ended before the reader did.
+                    self.cancel.cancel();
+                }
                 self.end_of(&mut reader).await
             }
             () = self.cancel.cancelled() => self.end_of(&mut reader).await,
@@ -116,7 +118,10 @@ impl Generation {
             self.run.encoder.detach(self.index).await;
         }
         let phase = self.phase();
-        let delivered = !encoder_over && sent.await.is_ok();
+        let delivered = match delivered {
+            Some(delivered) => delivered,
+            None => sent.await.is_ok(),
+        };
         let exit = match read {
             None => Exit::stopped(),
             Some(Ok(Ok(ReadEnd::Finished))) if delivered => Exit::finished(),
@@ -131,10 +136,10 @@ impl Generation {
         exit
     }
 
-    /// Waits for a reader that was told to end. One that does not is left behind: it can neither
+    /// Waits for a reader that is ending. One that does not end is left behind: it can neither
     /// send nor commit any more.
     async fn end_of<T>(&self, reader: &mut JoinHandle<T>) -> Option<Result<T, tokio::task::JoinError>> {
-        if let Ok(read) = tokio::time::timeout(CLOSE_WITHIN + GRACE, &mut *reader).await {
+        if let Ok(read) = tokio::time::timeout(self.run.close_timeout + GRACE, &mut *reader).await {
             return Some(read);
         }
         reader.abort();

@@ -61,6 +61,8 @@ pub(crate) struct RefusedMessage {
 pub(crate) struct Told {
     pub target: Target,
     pub status: UnitStatus,
+    /// The cluster has heard it from this placement.
+    reported: bool,
     pub since: Instant,
     pub class: Option<&'static str>,
     pub version: Option<&'static str>,
@@ -71,7 +73,8 @@ pub(crate) struct Told {
 impl UnitMemory {
     pub(crate) fn new(unit: UnitId, epoch: Epoch, target: Target, occupancy: Arc<Semaphore>) -> Self {
         let status = UnitStatus { state: UnitState::Unassigned, trace: None };
-        let told = Told { target, status, since: Instant::now(), class: None, version: None, note: None };
+        let told =
+            Told { target, status, reported: false, since: Instant::now(), class: None, version: None, note: None };
         Self {
             unit,
             epoch,
@@ -120,9 +123,10 @@ impl UnitMemory {
         let status = UnitStatus { state, trace: cause.map(|error| self.hide(&error.trace())) };
         {
             let mut told = self.told.lock();
-            if told.status == status {
+            if told.reported && told.status == status {
                 return;
             }
+            told.reported = true;
             told.status = status.clone();
             told.since = Instant::now();
         }

@@ -23,6 +23,8 @@ pub struct NodeOptions {
     pub flush_timeout: Duration,
     /// How long a unit may take to drain (`task.shutdown.graceful.timeout.ms`).
     pub stop_timeout: Duration,
+    /// How long a source may take to release its connections (`executor.shutdown.timeout.ms`).
+    pub close_timeout: Duration,
     /// How often actors look after their children and at progress.
     pub heartbeat: Duration,
     /// The worker's configuration, references resolved: converters for connectors that name none.
@@ -36,6 +38,7 @@ impl Default for NodeOptions {
             quiet_commit_interval: Duration::from_secs(10),
             flush_timeout: Duration::from_secs(5),
             stop_timeout: Duration::from_secs(10),
+            close_timeout: Duration::from_secs(4),
             heartbeat: Duration::from_millis(500),
             worker: Properties::new(),
         }

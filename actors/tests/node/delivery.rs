@@ -1,11 +1,13 @@
 //! What may be committed, and how what is in flight is waited for.
 
+use std::sync::atomic::Ordering;
 use std::time::{Duration, Instant};
 
 use thalweg_actors::port::{Assignment, UnitState};
 use thalweg_core::delivery::DeliveryMode;
 
-use crate::support::{Stage, heartbeats, options, run, task_unit, until, until_state, view};
+use crate::support::source::{Fault, Unblock};
+use crate::support::{Stage, heartbeats, keep_busy, options, run, task_unit, until, until_state, view};
 
 /// KFK-05: an event that is not acknowledged holds back the position of all later ones.
 #[test]
@@ -156,17 +158,17 @@ fn run_17_an_idle_task_stops_at_once() {
 
 #[test]
 fn a_part_that_never_ends_is_left_behind_at_the_deadline() {
-    use crate::support::source::Fault;
-    let free = std::sync::Arc::new(std::sync::atomic::AtomicBool::new(false));
+    let block = Unblock::default();
     let stage = Stage::of(10);
-    stage.script.arm("p", 7, Fault::Block(free.clone()));
-    run(async {
+    stage.script.arm("p", 7, Fault::Block(block.0.clone()));
+    run(async move {
+        let _block = block;
+        keep_busy();
         let node = stage.node();
         node.reconcile(vec![stage.task(1)]);
-        until("it blocks", || (stage.script.read.load(std::sync::atomic::Ordering::SeqCst) == 7).then_some(())).await;
+        until("it blocks", || stage.script.blocked.load(Ordering::SeqCst).then_some(())).await;
         let report = node.shutdown(Duration::from_millis(200)).await;
         assert_eq!(report.abandoned, [task_unit()]);
-        free.store(true, std::sync::atomic::Ordering::SeqCst);
     });
 }
 
@@ -182,7 +184,7 @@ fn back_pressure_reaches_the_source() {
         let mut task = stage.task(1);
         task.config.set("max.queue.size", "100");
         node.reconcile(vec![task]);
-        let read = || stage.script.read.load(std::sync::atomic::Ordering::SeqCst);
+        let read = || stage.script.read.load(Ordering::SeqCst);
         until("the broker is full", || (stage.broker.sent() == 50).then_some(())).await;
         heartbeats(5).await;
         // In flight, the batch in hand of each stage, and the queue.

@@ -1,14 +1,13 @@
 //! Parts that end without being asked: errors, panics, hangs.
 
-use std::sync::atomic::Ordering;
 use std::time::{Duration, Instant};
 
 use thalweg_actors::Activity;
 use thalweg_actors::port::UnitState;
 use thalweg_core::{Error, ErrorKind, Phase};
 
-use crate::support::source::{Fault, Landmine, Once};
-use crate::support::{Stage, heartbeats, run, task_unit, until, until_state, view};
+use crate::support::source::{Fault, Landmine, Once, Unblock};
+use crate::support::{Stage, heartbeats, keep_busy, run, task_unit, until, until_state, view};
 
 fn broken() -> Error {
     Error::new(ErrorKind::Connect, Phase::Stream, "the connection broke")
@@ -351,16 +350,18 @@ fn waiting_for_the_broker_is_not_a_hang() {
 /// A reader that blocks its thread cannot be ended; it is left behind and can do no harm.
 #[test]
 fn a_reader_that_blocks_its_thread_is_left_behind() {
-    let free = std::sync::Arc::new(std::sync::atomic::AtomicBool::new(false));
+    let block = Unblock::default();
     let stage = Stage::of(40);
-    stage.script.arm("p", 14, Fault::Block(free.clone()));
-    thalweg_actors::run(Some(4), async {
+    stage.script.arm("p", 14, Fault::Block(block.0.clone()));
+    thalweg_actors::run(Some(4), async move {
+        let block = block;
+        keep_busy();
         let node = stage.node();
         let mut task = stage.task(1);
         task.config.set("thalweg.progress.timeout.ms", "100");
         node.reconcile(vec![task]);
         committed(&stage, "p").await;
-        free.store(true, Ordering::SeqCst);
+        drop(block);
         assert_eq!(stage.broker.values().len(), 40);
         stage.cluster.check();
     })

@@ -16,6 +16,8 @@ fn run_09_pause_and_resume() {
         let node = stage.node();
         node.reconcile(vec![stage.task(1)]);
         until("all is committed", || (stage.cluster.stored("p") == Some(20)).then_some(())).await;
+        until("all is committed", || (stage.cluster.stored("q") == Some(20)).then_some(())).await;
+        until_state(&node, &task_unit(), UnitState::Running).await;
         node.reconcile(vec![Assignment { target: Target::Paused, ..stage.task(1) }]);
         let view = until_state(&node, &task_unit(), UnitState::Paused).await;
         assert_eq!(view.target, Target::Paused);
@@ -78,7 +80,9 @@ fn run_01_restart_of_a_running_task() {
         let node = stage.node();
         node.reconcile(vec![stage.task(1)]);
         until("some are sent", || (stage.broker.sent() > 100).then_some(())).await;
+        until_state(&node, &task_unit(), UnitState::Running).await;
         node.reconcile(vec![Assignment { restart: 1, ..stage.task(1) }]);
+        until("it is opened again", || (stage.broker.opened() == 2).then_some(())).await;
         until("all is committed", || (stage.cluster.stored("p") == Some(2_000)).then_some(())).await;
         assert_eq!((stage.broker.opened(), stage.broker.most_live(), stage.script.opened()), (2, 1, 2));
         assert_eq!(stage.broker.sent(), 2_000, "nothing was repeated");

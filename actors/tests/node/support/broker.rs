@@ -47,6 +47,8 @@ pub struct Rules {
 
 #[derive(Default)]
 struct State {
+    /// Number of crashes.
+    life: usize,
     rules: Rules,
     /// Handed over, not yet landed.
     pending: VecDeque<Landed>,
@@ -73,6 +75,17 @@ pub struct Broker {
 impl Broker {
     pub fn new() -> Arc<Self> {
         Arc::new(Self { state: Mutex::default(), moved: Notify::new() })
+    }
+    pub fn producers(self: &Arc<Self>) -> Producers {
+        Producers { life: self.state.lock().life, broker: self.clone() }
+    }
+    /// The process dies: what has not landed never does, what was not answered never is.
+    pub fn crash(&self) {
+        let mut state = self.state.lock();
+        state.life += 1;
+        state.pending.clear();
+        state.unanswered.clear();
+        state.acks = None;
     }
     pub fn rules<T>(&self, change: impl FnOnce(&mut Rules) -> T) -> T {
         change(&mut self.state.lock().rules)
@@ -180,8 +193,11 @@ impl State {
     }
 }
 
-/// Makes producers for a broker.
-pub struct Producers(pub Arc<Broker>);
+/// Makes producers for a broker, as long as their process lives.
+pub struct Producers {
+    broker: Arc<Broker>,
+    life: usize,
+}
 
 #[async_trait]
 impl ProducerFactory for Producers {
@@ -201,7 +217,7 @@ impl ProducerFactory for Producers {
         _: &Properties,
         acks: Arc<dyn Acks>,
     ) -> Result<Box<dyn Producer>, Error> {
-        let mut state = self.0.state.lock();
+        let mut state = self.broker.state.lock();
         if let Some(error) = state.rules.open_errors.pop_front() {
             return Err(error);
         }
@@ -210,12 +226,13 @@ impl ProducerFactory for Producers {
         state.most_live = state.most_live.max(state.live);
         let number = state.opened;
         state.acks = Some((number, acks.clone()));
-        Ok(Box::new(Recorder { broker: self.0.clone(), number, acks, ended: false }))
+        Ok(Box::new(Recorder { broker: self.broker.clone(), life: self.life, number, acks, ended: false }))
     }
 }
 
 struct Recorder {
     broker: Arc<Broker>,
+    life: usize,
     number: usize,
     acks: Arc<dyn Acks>,
     ended: bool,
@@ -256,6 +273,10 @@ impl Producer for Recorder {
         let mut guard = self.broker.state.lock();
         let state = &mut *guard;
         assert!(!self.ended, "sent after the purge");
+        if state.life != self.life {
+            // The process is dead; nobody sees what it does.
+            return Ok(());
+        }
         let size = message.value.map_or(0, <[u8]>::len);
         if state.rules.client_limit.is_some_and(|limit| size > limit) {
             return Err(Refused::Failed(too_large()));

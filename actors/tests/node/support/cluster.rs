@@ -20,6 +20,8 @@ pub type Tasks = (Epoch, u64, Vec<Properties>);
 
 #[derive(Default)]
 struct State {
+    /// Number of crashes.
+    life: u64,
     epochs: BTreeMap<UnitId, Epoch>,
     stored: BTreeMap<Arc<str>, OffsetMap>,
     queued: Vec<OffsetCommit>,
@@ -77,11 +79,16 @@ impl Cluster {
     pub fn apply_at_random(&self, seed: u64) {
         self.state.lock().random = Some(Random::new(seed));
     }
-    /// The process died: what was not applied is lost.
+    /// The process dies: what was not applied is lost, and it says nothing any more.
     pub fn crash(&self) {
         let mut state = self.state.lock();
+        state.life += 1;
         state.queued.clear();
         state.refused.clear();
+    }
+    /// The cluster as a process sees it that lives from now on.
+    pub fn member(self: &Arc<Self>) -> Arc<Member> {
+        Arc::new(Member { life: self.state.lock().life, cluster: self.clone() })
     }
     pub fn stored(&self, partition: &str) -> Option<u64> {
         self.state.lock().stored.get(Script::partition(partition).canonical()).map(number)
@@ -112,6 +119,45 @@ impl Cluster {
     pub fn check(&self) {
         let violations = self.state.lock().violations.clone();
         assert!(violations.is_empty(), "{violations:?}");
+    }
+
+    fn commit(&self, commit: OffsetCommit) {
+        let passed = self.check_acknowledged(&commit);
+        let mut state = self.state.lock();
+        state.violations.extend(passed);
+        let key = (commit.unit.clone(), commit.epoch, commit.partition.canonical().clone());
+        if state.newest.insert(key, commit.seq).is_some_and(|before| before >= commit.seq) {
+            state.violations.push(format!("commit number {} does not rise", commit.seq));
+        }
+        state.commits.push(commit.clone());
+        state.queued.push(commit);
+        let now = match &mut state.random {
+            Some(random) => random.below(3) == 0,
+            None => true,
+        };
+        if now && !state.hold {
+            state.apply_all();
+            self.applied.notify_waiters();
+        }
+    }
+
+    async fn settled(&self, unit: &UnitId) -> Result<(), Error> {
+        loop {
+            let applied = self.applied.notified();
+            {
+                let mut state = self.state.lock();
+                if !state.hold {
+                    state.apply_all();
+                }
+                if state.refused.remove(unit).is_some() {
+                    return Err(Error::new(ErrorKind::Fenced, Phase::Commit, "the placement is not current"));
+                }
+                if state.queued.iter().all(|c| c.unit != *unit) {
+                    return Ok(());
+                }
+            }
+            applied.await;
+        }
     }
 
     /// A position may only be handed over when all events before it are acknowledged.
@@ -154,53 +200,43 @@ impl OffsetReader for Stored {
     }
 }
 
+/// One life of a process.
+pub struct Member {
+    cluster: Arc<Cluster>,
+    life: u64,
+}
+
+impl Member {
+    fn is_dead(&self) -> bool {
+        self.cluster.state.lock().life != self.life
+    }
+}
+
 #[async_trait]
-impl ClusterPort for Cluster {
+impl ClusterPort for Member {
     fn commit(&self, commit: OffsetCommit) {
-        let passed = self.check_acknowledged(&commit);
-        let mut state = self.state.lock();
-        state.violations.extend(passed);
-        let key = (commit.unit.clone(), commit.epoch, commit.partition.canonical().clone());
-        if state.newest.insert(key, commit.seq).is_some_and(|before| before >= commit.seq) {
-            state.violations.push(format!("commit number {} does not rise", commit.seq));
-        }
-        state.commits.push(commit.clone());
-        state.queued.push(commit);
-        let now = match &mut state.random {
-            Some(random) => random.below(3) == 0,
-            None => true,
-        };
-        if now && !state.hold {
-            state.apply_all();
-            self.applied.notify_waiters();
+        if !self.is_dead() {
+            self.cluster.commit(commit);
         }
     }
 
     async fn settled(&self, unit: &UnitId) -> Result<(), Error> {
-        loop {
-            let applied = self.applied.notified();
-            {
-                let mut state = self.state.lock();
-                if !state.hold {
-                    state.apply_all();
-                }
-                if state.refused.remove(unit).is_some() {
-                    return Err(Error::new(ErrorKind::Fenced, Phase::Commit, "the placement is not current"));
-                }
-                if state.queued.iter().all(|c| c.unit != *unit) {
-                    return Ok(());
-                }
-            }
-            applied.await;
+        if self.is_dead() {
+            return std::future::pending().await;
         }
+        self.cluster.settled(unit).await
     }
 
     fn status(&self, unit: &UnitId, epoch: Epoch, status: UnitStatus) {
-        self.state.lock().statuses.push((unit.clone(), epoch, status));
+        if !self.is_dead() {
+            self.cluster.state.lock().statuses.push((unit.clone(), epoch, status));
+        }
     }
 
     fn released(&self, unit: &UnitId, epoch: Epoch) {
-        self.state.lock().released.push((unit.clone(), epoch));
+        if !self.is_dead() {
+            self.cluster.state.lock().released.push((unit.clone(), epoch));
+        }
     }
 
     async fn publish_tasks(
@@ -210,7 +246,7 @@ impl ClusterPort for Cluster {
         config_revision: u64,
         tasks: Vec<Properties>,
     ) -> Result<(), Error> {
-        let mut state = self.state.lock();
+        let mut state = self.cluster.state.lock();
         if !state.publish_errors.is_empty() {
             return Err(state.publish_errors.remove(0));
         }
@@ -219,22 +255,22 @@ impl ClusterPort for Cluster {
     }
 
     fn topic_used(&self, _: &Arc<str>, topic: &Arc<str>) {
-        self.state.lock().topics.push(topic.to_string());
+        self.cluster.state.lock().topics.push(topic.to_string());
     }
 
     fn offsets(&self, _: &Arc<str>) -> Arc<dyn OffsetReader> {
-        Arc::new(Stored(self.state.clone()))
+        Arc::new(Stored(self.cluster.state.clone()))
     }
 
     fn lease_held(&self) -> bool {
-        *self.lease.borrow()
+        *self.cluster.lease.borrow()
     }
 
     async fn lease_lost(&self) {
-        let _ = self.lease.subscribe().wait_for(|held| !held).await;
+        let _ = self.cluster.lease.subscribe().wait_for(|held| !held).await;
     }
 
     fn group(&self) -> &Arc<str> {
-        &self.group
+        &self.cluster.group
     }
 }

@@ -15,7 +15,7 @@ use thalweg_config::Properties;
 use thalweg_config::provider::Providers;
 use thalweg_core::delivery::DeliveryMode;
 
-use broker::{Broker, Producers};
+use broker::Broker;
 use cluster::Cluster;
 use source::{Script, ScriptConnector};
 
@@ -53,9 +53,15 @@ impl Stage {
         ]);
         let environment = [("SECRET".to_owned(), "hunter2-hunter2".to_owned())].into();
         let providers = Providers::new(&worker, &environment).unwrap();
-        let registry = Registry::new(Arc::new(Producers(self.broker.clone())), providers)
+        let registry = Registry::new(Arc::new(self.broker.producers()), providers)
             .with(Arc::new(ScriptConnector(self.script.clone())));
-        Node::start(registry, self.cluster.clone(), options)
+        Node::start(registry, self.cluster.member(), options)
+    }
+
+    /// The process dies at once: nothing of it is seen any more.
+    pub fn crash(&self) {
+        self.cluster.crash();
+        self.broker.crash();
     }
 
     /// Task 0, placed with this epoch, which the cluster takes for the current one.
@@ -90,6 +96,7 @@ pub fn options() -> NodeOptions {
         quiet_commit_interval: Duration::from_millis(20),
         flush_timeout: Duration::from_millis(300),
         stop_timeout: Duration::from_millis(1500),
+        close_timeout: Duration::from_millis(200),
         heartbeat: Duration::from_millis(10),
         worker: Properties::new(),
     }
@@ -130,6 +137,15 @@ pub fn until<T>(what: &str, mut condition: impl FnMut() -> Option<T>) -> impl Fu
             look.tick().await;
         }
     }
+}
+
+/// Keeps a worker busy: one that blocks may have been the only one that looked after timers.
+pub fn keep_busy() {
+    tokio::spawn(async {
+        loop {
+            tokio::task::yield_now().await;
+        }
+    });
 }
 
 /// Lets the code under test go on for so many heartbeats: for what must *not* happen.

@@ -37,6 +37,16 @@ pub enum Fault {
     Block(Arc<AtomicBool>),
 }
 
+/// Lets a blocked reader go when the test ends, however it ends.
+#[derive(Default)]
+pub struct Unblock(pub Arc<AtomicBool>);
+
+impl Drop for Unblock {
+    fn drop(&mut self) {
+        self.0.store(true, Ordering::SeqCst);
+    }
+}
+
 pub struct Script {
     partitions: BTreeMap<String, watch::Sender<u64>>,
     faults: Mutex<BTreeMap<(String, u64), VecDeque<Fault>>>,
@@ -59,6 +69,8 @@ pub struct Script {
     /// Position at which each generation started to read.
     pub starts: Mutex<Vec<(String, u64)>>,
     pub durable: Mutex<BTreeMap<String, u64>>,
+    /// A reader blocks its thread.
+    pub blocked: AtomicBool,
     /// Results of the next plannings; empty: one task with all partitions.
     pub plans: Mutex<VecDeque<Result<Vec<Properties>, Error>>>,
     pub plannings: AtomicUsize,
@@ -84,6 +96,7 @@ impl Script {
             read: AtomicUsize::new(0),
             starts: Mutex::default(),
             durable: Mutex::default(),
+            blocked: AtomicBool::new(false),
             plans: Mutex::default(),
             plannings: AtomicUsize::new(0),
             plan_panics: AtomicUsize::new(0),
@@ -302,6 +315,10 @@ impl PartitionReader for Reader {
                 Some(Fault::Fail(error)) => return Err(error),
                 Some(Fault::Hang) => std::future::pending().await,
                 Some(Fault::Block(until)) => {
+                    // Not before others had their turn on this worker: what a worker has just woken
+                    // up can be polled by itself only.
+                    tokio::time::sleep(Duration::from_millis(1)).await;
+                    self.script.blocked.store(true, Ordering::SeqCst);
                     while !until.load(Ordering::SeqCst) {
                         std::thread::yield_now();
                     }
