@@ -146,7 +146,7 @@ impl Leader {
             wake = wake.min(plan.wake.unwrap_or(wake));
             commands = plan.commands;
         }
-        if let Some(expiry) = self.table.next_expiry() {
+        if let Some(expiry) = self.table.next_expiry(now) {
             wake = wake.min(expiry.since(now) + Duration::from_millis(1));
         }
         // A wake-up that is due already is answered by this step.

@@ -115,6 +115,7 @@ fn a_new_leader_gives_everybody_a_whole_lease_and_a_moment_to_be_heard() {
     let mut second = Leader::new(office(), 2, at(100_000), &w.state);
     beat(&mut second, &w, 100_010, &[1]);
     assert!(look(&mut second, &w, 100_010).commands.is_empty(), "node 2 has not been heard yet");
+    beat(&mut second, &w, 100_510, &[1]);
     let step = look(&mut second, &w, 100_750);
     assert_eq!(step.commands.len(), 1, "after one and a half heartbeats it goes on without");
     w.ok(step.commands[0].clone());

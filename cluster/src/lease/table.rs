@@ -3,8 +3,8 @@
 //! Lives in the leader's memory only. A new leader takes every node for granted at the moment it
 //! became leader (L5): no former leader can have confirmed a grant after that. Invariants: a node
 //! whose end was announced ([`LeaseTable::end`]) is granted nothing more; a leader that was itself
-//! suspended first gives back the time it missed, so it does not take its own sleep for the silence
-//! of the others.
+//! suspended, or had no majority to confirm its grants, does not take that for the silence of the
+//! others: it gives back the time they missed.
 //!
 //! It does not: read a clock or the network; every call says what time it is.
 
@@ -35,6 +35,8 @@ pub struct LeaseTable {
     terms: LeaseTerms,
     leases: BTreeMap<NodeId, Lease>,
     looked: BootInstant,
+    /// Last grant to anybody: a majority stood behind it.
+    confirmed: BootInstant,
 }
 
 #[derive(Debug)]
@@ -52,7 +54,7 @@ struct Lease {
 
 impl LeaseTable {
     pub fn new(terms: LeaseTerms, now: BootInstant) -> Self {
-        Self { terms, leases: BTreeMap::new(), looked: now }
+        Self { terms, leases: BTreeMap::new(), looked: now, confirmed: now }
     }
 
     /// Brings the table in line with the registry: `nodes` are those that may hold a lease, with
@@ -83,6 +85,7 @@ impl LeaseTable {
                 lease.granted = lease.granted.plus(gap).min(now);
                 lease.heard = lease.heard.map(|heard| heard.plus(gap).min(now));
             }
+            self.confirmed = self.confirmed.plus(gap).min(now);
         }
     }
 
@@ -100,7 +103,6 @@ impl LeaseTable {
         if lease.incarnation != incarnation || lease.ended {
             return Grant::Expired;
         }
-        lease.granted = lease.granted.max(now);
         lease.heard = Some(now);
         lease.applied = lease.applied.max(applied);
         if lease.applied >= lease.goal {
@@ -109,7 +111,21 @@ impl LeaseTable {
         } else if lease.behind.is_none() {
             lease.behind = Some(now);
         }
+        lease.granted = lease.granted.max(now);
+        if !self.is_confirmed(now) {
+            // Nobody could be granted anything meanwhile; they get the chance now.
+            for lease in self.leases.values_mut() {
+                lease.granted = lease.granted.max(now);
+            }
+        }
+        self.confirmed = self.confirmed.max(now);
         Grant::Granted
+    }
+
+    /// Whether a majority has stood behind this leader within two heartbeats (the leader's own node
+    /// asks for a lease as well).
+    fn is_confirmed(&self, now: BootInstant) -> bool {
+        now.since(self.confirmed) <= self.terms.heartbeat * 2
     }
 
     /// From now on this incarnation is granted nothing: its expiry is being proposed, or it has to
@@ -121,15 +137,17 @@ impl LeaseTable {
         }
     }
 
-    /// Nodes whose lease has certainly ended (L4), in order.
+    /// Nodes whose lease has certainly ended (L4) although others are granted theirs, in order.
     pub fn expired(&self, now: BootInstant) -> Vec<(NodeId, u64)> {
-        let over = |lease: &Lease| now.since(lease.granted) > self.terms.ended();
+        let confirmed = self.is_confirmed(now);
+        let over = |lease: &Lease| confirmed && now.since(lease.granted) > self.terms.ended();
         self.leases.iter().filter(|(_, lease)| over(lease)).map(|(node, lease)| (*node, lease.incarnation)).collect()
     }
 
-    /// When the next lease ends if nothing is heard.
-    pub fn next_expiry(&self) -> Option<BootInstant> {
-        self.leases.values().map(|lease| lease.granted.plus(self.terms.ended())).min()
+    /// When the next lease ends if nothing is heard of its node.
+    pub fn next_expiry(&self, now: BootInstant) -> Option<BootInstant> {
+        let ends = self.leases.values().map(|lease| lease.granted.plus(self.terms.ended()));
+        ends.min().filter(|_| self.is_confirmed(now))
     }
 
     /// Whether the node was heard within three heartbeats, is granted leases and keeps up: it can

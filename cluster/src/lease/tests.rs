@@ -179,16 +179,52 @@ async fn a_leader_that_is_found_hears_of_the_node_at_once_and_silence_ends_the_l
     running.await.unwrap();
 }
 
+/// A table in which node 9, the leader's own, is granted its lease every 500 ms.
+fn table(nodes: &[(u64, u64)]) -> LeaseTable {
+    let mut table = LeaseTable::new(LeaseTerms::default(), at(0));
+    table.sync(at(0), nodes.iter().copied().chain([(9, 90)]));
+    table
+}
+
+fn own_beats(table: &mut LeaseTable, ms: std::ops::RangeInclusive<u64>) {
+    for ms in ms.step_by(500) {
+        table.look(at(ms));
+        assert_eq!(table.grant(at(ms), 9, 90, 0, 0), Grant::Granted);
+    }
+}
+
 #[test]
 fn the_leader_waits_longer_than_the_lease() {
-    let mut table = LeaseTable::new(LeaseTerms::default(), at(0));
-    table.sync(at(0), [(1, 10), (2, 20)]);
+    let mut table = table(&[(1, 10), (2, 20)]);
+    own_beats(&mut table, 0..=3000);
     assert!(table.expired(at(3030)).is_empty());
     assert_eq!(table.expired(at(3031)), vec![(1, 10), (2, 20)]);
+    assert_eq!(table.next_expiry(at(3031)), Some(at(3030)));
+    let mut table = self::table(&[(1, 10), (2, 20)]);
+    own_beats(&mut table, 0..=500);
     assert_eq!(table.grant(at(500), 1, 10, 5, 5), Grant::Granted);
+    own_beats(&mut table, 1000..=3000);
     assert_eq!(table.expired(at(3031)), vec![(2, 20)]);
-    assert_eq!(table.next_expiry(), Some(at(3030)));
     assert_eq!(table.remaining(at(1000), 1), Some(Duration::from_millis(2530)));
+}
+
+/// A leader that has lost the majority does not declare everybody lost when it is back.
+#[test]
+fn without_a_majority_nobody_is_lost() {
+    let mut table = table(&[(1, 10), (2, 20)]);
+    own_beats(&mut table, 0..=1000);
+    table.grant(at(1000), 1, 10, 0, 0);
+    // Ten seconds without a confirmed grant, in which the leader looks all the time.
+    for ms in (1500..=11_000).step_by(500) {
+        table.look(at(ms));
+        assert!(table.expired(at(ms)).is_empty(), "at {ms}");
+    }
+    assert_eq!(table.next_expiry(at(11_000)), None);
+    own_beats(&mut table, 11_500..=14_000);
+    assert!(table.expired(at(14_000)).is_empty(), "they have a whole lease to be heard again");
+    table.grant(at(14_000), 1, 10, 0, 0);
+    own_beats(&mut table, 14_500..=14_500);
+    assert_eq!(table.expired(at(14_531)), vec![(2, 20)]);
 }
 
 #[test]
@@ -208,15 +244,16 @@ fn nothing_is_granted_to_another_incarnation_or_after_the_end() {
 
 #[test]
 fn a_leader_that_stood_still_does_not_blame_the_others() {
-    let mut table = LeaseTable::new(LeaseTerms::default(), at(0));
-    table.sync(at(0), [(1, 10)]);
+    let mut table = table(&[(1, 10)]);
     for ms in (0..2000).step_by(500) {
-        table.look(at(ms));
+        own_beats(&mut table, ms..=ms);
         table.grant(at(ms), 1, 10, 0, 0);
     }
+    // It wakes up; what waited in its sockets is read one after the other.
     table.look(at(20_000));
+    own_beats(&mut table, 20_000..=20_000);
     assert!(table.expired(at(20_000)).is_empty());
-    table.look(at(20_500));
+    own_beats(&mut table, 20_500..=23_000);
     assert_eq!(table.expired(at(23_031)), vec![(1, 10)]);
 }
 
@@ -254,8 +291,7 @@ proptest! {
         let node_time = |true_ms: u64| true_ms * node_rate / 10_000;
         let leader_time = |true_ms: u64| true_ms * leader_rate / 10_000;
         let (clock, guard) = guard();
-        let mut table = LeaseTable::new(LeaseTerms::default(), at(0));
-        table.sync(at(0), [(1, 7)]);
+        let mut table = table(&[(1, 7)]);
         // (true time, what): heartbeats leave, arrive at the leader, and answers arrive at the node.
         enum Event { Leave(usize), Arrive(usize), Answer(usize) }
         let mut events = Vec::new();
@@ -287,7 +323,10 @@ proptest! {
                 }
             }
             table.look(at(leader_time(ms)));
-            if !expired && !table.expired(at(leader_time(ms))).is_empty() {
+            if ms % 450 == 0 {
+                table.grant(at(leader_time(ms)), 9, 90, 0, 0);
+            }
+            if !expired && table.expired(at(leader_time(ms))) == [(1, 7)] {
                 table.end(1, 7);
                 expired = true;
             }
