@@ -37,6 +37,14 @@ mod topics;
 mod turn;
 mod view;
 
+/// The doubles of the integration tests, for tests that need to look inside.
+#[cfg(test)]
+#[allow(clippy::unwrap_used, clippy::expect_used, clippy::panic, unreachable_pub, dead_code)]
+#[path = "../tests/node/support/mod.rs"]
+mod support;
+#[cfg(test)]
+extern crate self as thalweg_actors;
+
 use std::future::Future;
 use std::io;
 

@@ -481,3 +481,7 @@ impl Handler<UnitEnded> for NodeActor {
         self.look_whether_stopped(ctx);
     }
 }
+
+#[cfg(test)]
+#[path = "node_tests.rs"]
+mod tests;

@@ -652,3 +652,11 @@ impl Handler<PartitionSaid> for TaskActor {
         }
     }
 }
+
+#[cfg(test)]
+impl TaskActor {
+    /// For tests of supervision.
+    pub(crate) fn partition_actors(&self) -> Vec<Addr<PartitionActor>> {
+        self.run.iter().flat_map(|run| &run.partitions).map(|part| part.address.clone()).collect()
+    }
+}

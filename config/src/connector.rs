@@ -285,6 +285,16 @@ pub const FRAMEWORK: OptionTable = OptionTable {
         .display("Delivery")
         .order(5),
         new(
+            "thalweg.progress.timeout.ms",
+            OptionKind::Long,
+            "Silence in milliseconds after which a source partition that is said to run is taken for stuck and opened again from its last committed position. Waiting for a slow broker does not count. 0: never.",
+        )
+        .default("300000")
+        .at_least(0)
+        .group("Error Handling")
+        .display("Progress timeout")
+        .order(6),
+        new(
             STRICT,
             OptionKind::Boolean,
             "Whether an option that nobody knows is an error. Otherwise it is a warning.",
