@@ -16,7 +16,7 @@ use thalweg_core::source::Connector;
 use thalweg_core::{Error, ErrorKind, Phase};
 use tokio::task::JoinError;
 use tokio_util::sync::{CancellationToken, DropGuard};
-use tracing::{error, info, warn};
+use tracing::{Instrument, error, info, warn};
 
 use crate::backoff::{Backoff, BackoffPolicy, Next};
 use crate::counters::Counters;
@@ -26,7 +26,7 @@ use crate::node::{NodeActor, NodeContext, UnitEnded};
 use crate::port::{Assignment, Target, UnitState};
 use crate::run::resolve;
 use crate::settings::UnitSettings;
-use crate::task::{Leave, Sever, Update};
+use crate::task::{DOUBT, Leave, Sever, Update};
 use crate::turn::Turn;
 
 /// Planning is tried again after this, doubled up to a minute, for ever.
@@ -131,13 +131,14 @@ impl ConnectorActor {
             Counters::add(&self.memory.counters.startup_attempts, 1);
         }
         let work = plan(self.node.clone(), self.memory.clone(), self.assignment.clone());
-        let planning = tokio::spawn(async move {
+        let planning = async move {
             tokio::select! {
                 biased;
                 () = token.cancelled() => None,
                 planned = work => Some(planned),
             }
-        });
+        };
+        let planning = tokio::spawn(planning.instrument(self.memory.span.clone()));
         ctx.spawn(planning.into_actor(self).map(move |planned, actor, ctx| actor.planned(number, planned, ctx)));
     }
 
@@ -147,7 +148,7 @@ impl ConnectorActor {
         planned: Result<Option<Result<Planned, Error>>, JoinError>,
         ctx: &mut Context<Self>,
     ) {
-        let _turn = Turn::of("connector");
+        let _turn = Turn::of(&self.memory.span);
         if number != self.number || self.leaving {
             return;
         }
@@ -158,8 +159,13 @@ impl ConnectorActor {
             Err(join) => Exit::from_join(join, "planning of tasks", Phase::Start),
         };
         let next = match exit.kind {
-            // Another node owns the connector; nothing is reported.
-            ExitKind::Fenced => return,
+            ExitKind::Fenced => {
+                // Another node owns the connector; nothing is reported. If the placement is still the
+                // same after a while, it is ours after all.
+                Counters::add(&self.memory.counters.fenced, 1);
+                self.timer = Some(ctx.run_later(DOUBT, |actor, ctx| actor.plan(ctx)));
+                return;
+            }
             ExitKind::NeedsUser | ExitKind::Fatal => Next::GiveUp,
             ExitKind::Panicked => {
                 Counters::add(&self.memory.counters.panics, 1);
@@ -172,8 +178,6 @@ impl ConnectorActor {
         match next {
             Next::After(delay) => {
                 warn!(
-                    unit = ?self.memory.unit,
-                    epoch = self.memory.epoch.0,
                     failures = self.backoff.failures(),
                     delay_ms = delay.as_millis() as u64,
                     error = %text,
@@ -184,7 +188,7 @@ impl ConnectorActor {
                 self.timer = Some(ctx.run_later(delay, |actor, ctx| actor.plan(ctx)));
             }
             Next::GiveUp => {
-                error!(unit = ?self.memory.unit, epoch = self.memory.epoch.0, kind = ?error.kind, error = %text, "the connector has failed");
+                error!(kind = ?error.kind, error = %text, "the connector has failed");
                 self.failed = true;
                 self.work = None;
                 self.report(UnitState::Failed, Some(&error));
@@ -204,23 +208,25 @@ impl ConnectorActor {
         self.backoff.reset();
         self.memory.set_note(planned.note);
         self.report_running();
-        info!(unit = ?self.memory.unit, epoch = self.memory.epoch.0, tasks = planned.tasks, "tasks are planned");
+        info!(tasks = planned.tasks, "tasks are planned");
         let token = self.cancel(ctx);
         let number = self.number;
         let Planned { connector, config, at, .. } = planned;
-        let watching = tokio::spawn(async move {
+        let watching = async move {
             tokio::select! {
                 biased;
                 () = token.cancelled() => return,
                 () = connector.replan_wanted(&config, token.child_token()) => {}
             }
             tokio::time::sleep_until((at + REPLAN_PAUSE).into()).await;
-        });
+        };
+        let watching = tokio::spawn(watching.instrument(self.memory.span.clone()));
         ctx.spawn(watching.into_actor(self).map(move |ended, actor, ctx| {
+            let _turn = Turn::of(&actor.memory.span);
             if number == actor.number && !actor.leaving {
                 if let Err(join) = ended {
                     let exit = Exit::from_join(join, "watch for changes of the task set", Phase::Stream);
-                    warn!(unit = ?actor.memory.unit, error = %exit.into_error(), "the watch ended, tasks are planned again");
+                    warn!(error = %exit.into_error(), "the watch ended, tasks are planned again");
                     Counters::add(&actor.memory.counters.panics, 1);
                 }
                 actor.plan(ctx);
@@ -254,7 +260,11 @@ async fn plan(node: Arc<NodeContext>, memory: Arc<UnitMemory>, assignment: Assig
             return Err(Error::config(text)
                 .advise("Raise tasks.max; tasks.max.enforce=false lets the surplus run, but is deprecated."));
         }
-        warn!(unit = ?memory.unit, epoch = assignment.epoch.0, planned = tasks.len(), allowed = settings.tasks_max, "more tasks than tasks.max are run because tasks.max.enforce is false");
+        warn!(
+            planned = tasks.len(),
+            allowed = settings.tasks_max,
+            "more tasks than tasks.max are run because tasks.max.enforce is false"
+        );
         note = Some(text);
     }
     let planned = tasks.len();
@@ -293,7 +303,7 @@ impl Handler<Update> for ConnectorActor {
     type Result = ();
 
     fn handle(&mut self, Update(assignment): Update, ctx: &mut Self::Context) {
-        let _turn = Turn::of("connector");
+        let _turn = Turn::of(&self.memory.span);
         let former = std::mem::replace(&mut self.assignment, assignment);
         if former.restart != self.assignment.restart {
             self.restart(ctx);
@@ -310,7 +320,7 @@ impl Handler<Leave> for ConnectorActor {
     type Result = ();
 
     fn handle(&mut self, _: Leave, ctx: &mut Self::Context) {
-        let _turn = Turn::of("connector");
+        let _turn = Turn::of(&self.memory.span);
         if self.leaving {
             return;
         }

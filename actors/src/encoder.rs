@@ -28,7 +28,7 @@ use thalweg_core::{Error, ErrorKind, Phase};
 use tokio::sync::{mpsc, oneshot, watch};
 use tokio::task::JoinHandle;
 use tokio_util::sync::CancellationToken;
-use tracing::{debug, warn};
+use tracing::{Instrument, debug, warn};
 
 use crate::coder::{Coder, Fault, coordinates};
 use crate::counters::Counters;
@@ -204,7 +204,8 @@ impl Encoder {
             ledger,
             gave_up_waiting: false,
         };
-        (tokio::spawn(encoder.run(ready)), EncoderHandle { commands, signals }, opened)
+        let span = encoder.memory.span.clone();
+        (tokio::spawn(encoder.run(ready).instrument(span)), EncoderHandle { commands, signals }, opened)
     }
 
     async fn run(mut self, ready: oneshot::Sender<()>) -> Exit {
@@ -352,7 +353,7 @@ impl Encoder {
             }
             Err(error) if error.kind == ErrorKind::Fenced => Err(Exit::failed(error)),
             Err(error) => {
-                debug!(unit = ?self.memory.unit, epoch = self.memory.epoch.0, error = %error, "a commit is not settled yet");
+                debug!(error = %error, "a commit is not settled yet");
                 Ok(())
             }
         }
@@ -601,8 +602,6 @@ impl Encoder {
             }
             Verdict::Skip => {
                 warn!(
-                    unit = ?self.memory.unit,
-                    epoch = self.memory.epoch.0,
                     topic = %record.topic,
                     partition = %self.partitions[index].partition.original(),
                     offset = %offset_text(&*self.connector, &record.position),
@@ -631,8 +630,6 @@ impl Encoder {
         [total_record_failures, total_record_errors, total_records_skipped].into_iter().for_each(count);
         self.memory.error_seen();
         warn!(
-            unit = ?self.memory.unit,
-            epoch = self.memory.epoch.0,
             topic = %message.topic,
             bytes = message.size,
             partition = %self.partitions[message.partition].partition.original(),

@@ -17,7 +17,7 @@ use thalweg_core::{Error, Phase};
 use tokio::sync::{oneshot, watch};
 use tokio::task::JoinHandle;
 use tokio_util::sync::CancellationToken;
-use tracing::error;
+use tracing::{Instrument, error};
 
 use crate::encoder::Input;
 use crate::exit::{Exit, ExitKind};
@@ -96,7 +96,7 @@ impl Generation {
             cancel: self.cancel.clone(),
             close_within: self.run.close_timeout,
         };
-        let mut reader = tokio::spawn(reading.run());
+        let mut reader = tokio::spawn(reading.run().in_current_span());
         if let Some(opened) = self.opened.take() {
             let _ = opened.send(());
         }
@@ -146,11 +146,7 @@ impl Generation {
         if let Ok(read) = tokio::time::timeout(GRACE, reader).await {
             return Some(read);
         }
-        error!(
-            unit = ?self.run.memory.unit,
-            partition = %self.partition.original(),
-            "a reader blocks its thread and cannot be ended, it is left behind"
-        );
+        error!("a reader blocks its thread and cannot be ended, it is left behind");
         None
     }
 

@@ -20,6 +20,7 @@ use thalweg_core::progress::PartitionProgress;
 use thalweg_core::queue::Gauge;
 use thalweg_core::tolerance::ErrorCounters;
 use tokio::sync::Semaphore;
+use tracing::{Span, error_span};
 
 use crate::counters::{Counters, now_ms};
 use crate::port::{ClusterPort, Epoch, OffsetCommit, Target, UnitId, UnitState, UnitStatus};
@@ -29,6 +30,8 @@ use crate::view::{Activity, TableView};
 pub(crate) struct UnitMemory {
     pub unit: UnitId,
     pub epoch: Epoch,
+    /// Names the unit on every line that is logged for it.
+    pub(crate) span: Span,
     /// One permit: who holds it may send. Shared with former and later epochs of the unit.
     pub occupancy: Arc<Semaphore>,
     pub counters: Counters,
@@ -75,9 +78,14 @@ impl UnitMemory {
         let status = UnitStatus { state: UnitState::Unassigned, trace: None };
         let told =
             Told { target, status, reported: false, since: Instant::now(), class: None, version: None, note: None };
+        let span = match &unit {
+            UnitId::Connector(connector) => error_span!("connector", %connector, epoch = epoch.0),
+            UnitId::Task(connector, task) => error_span!("task", %connector, task, epoch = epoch.0),
+        };
         Self {
             unit,
             epoch,
+            span,
             occupancy,
             counters: Counters::default(),
             errors: Arc::default(),
@@ -141,7 +149,7 @@ impl UnitMemory {
         let mut partitions = self.partitions.lock();
         partitions
             .entry(partition.canonical().clone())
-            .or_insert_with(|| Arc::new(PartitionMemory::new(partition.clone())))
+            .or_insert_with(|| Arc::new(PartitionMemory::new(partition.clone(), &self.span)))
             .clone()
     }
     pub(crate) fn partitions(&self) -> Vec<Arc<PartitionMemory>> {
@@ -150,6 +158,8 @@ impl UnitMemory {
 }
 
 pub(crate) struct PartitionMemory {
+    /// Names unit and partition on every line.
+    pub(crate) span: Span,
     pub partition: SourcePartition,
     /// Shared by all generations: counters carry on.
     pub progress: Arc<PartitionProgress>,
@@ -172,8 +182,9 @@ struct Present {
 }
 
 impl PartitionMemory {
-    fn new(partition: SourcePartition) -> Self {
+    fn new(partition: SourcePartition, unit: &Span) -> Self {
         Self {
+            span: error_span!(parent: unit, "source", partition = %partition.original()),
             partition,
             progress: Arc::default(),
             reader: Pulse::default(),

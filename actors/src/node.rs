@@ -17,7 +17,7 @@ use actix::{
 };
 use parking_lot::{Mutex, RwLock};
 use tokio::sync::{Semaphore, oneshot, watch};
-use tracing::{error, info, warn};
+use tracing::{Span, error, info, warn};
 
 use crate::backoff::{Backoff, BackoffPolicy, Next};
 use crate::connector::ConnectorActor;
@@ -195,6 +195,17 @@ struct Slot {
     again_at: Option<Instant>,
 }
 
+impl Slot {
+    /// The child was not told of the present assignment yet.
+    fn news(&self) -> bool {
+        let (wanted, told) = (&self.wanted, &self.told);
+        wanted.restart + self.restarts != told.restart
+            || wanted.target != told.target
+            || wanted.config_revision != told.config_revision
+            || wanted.config != told.config
+    }
+}
+
 enum Child {
     Connector(Addr<ConnectorActor>),
     Task(Addr<TaskActor>),
@@ -255,7 +266,7 @@ impl NodeActor {
         for unit in lost {
             let Some(slot) = self.slots.remove(&unit) else { continue };
             if let Some(child) = slot.child {
-                info!(unit = ?unit, epoch = slot.wanted.epoch.0, "the unit is not placed here any more");
+                info!(unit = %unit, epoch = slot.wanted.epoch.0, "the unit is not placed here any more");
                 child.sever(self, ctx);
             }
             if !wanted.contains_key(&unit) {
@@ -275,7 +286,7 @@ impl NodeActor {
 
     fn place(&mut self, assignment: Assignment, ctx: &mut Context<Self>) {
         let memory = self.memory_of(&assignment);
-        info!(unit = ?assignment.unit, epoch = assignment.epoch.0, "the unit is placed here");
+        info!(unit = %assignment.unit, epoch = assignment.epoch.0, "the unit is placed here");
         let mut slot = Slot {
             told: assignment.clone(),
             wanted: assignment,
@@ -321,16 +332,18 @@ impl NodeActor {
                 slot.leaving = slot.leaving || child.leave(slot.wanted.revoked);
                 continue;
             }
-            let mut assignment = slot.wanted.clone();
-            assignment.restart += slot.restarts;
-            if assignment != slot.told && child.update(assignment.clone()) {
-                slot.told = assignment;
+            if slot.news() {
+                let mut assignment = slot.wanted.clone();
+                assignment.restart += slot.restarts;
+                if child.update(assignment.clone()) {
+                    slot.told = assignment;
+                }
             }
         }
     }
 
     fn tick(&mut self, ctx: &mut Context<Self>) {
-        let _turn = Turn::of("node");
+        let _turn = Turn::of(&Span::none());
         let now = Instant::now();
         let units: Vec<UnitId> = self.slots.keys().cloned().collect();
         for unit in units {
@@ -356,7 +369,7 @@ impl NodeActor {
                 Next::GiveUp => SILENCE,
             };
             let why = if died { "its actor died" } else { "its actor does not take turns" };
-            error!(unit = ?slot.wanted.unit, epoch = slot.wanted.epoch.0, why, delay_ms = delay.as_millis() as u64, "the unit is started anew");
+            error!(unit = %slot.wanted.unit, epoch = slot.wanted.epoch.0, why, delay_ms = delay.as_millis() as u64, "the unit is started anew");
             slot.memory.set_note(Some(format!("started anew because {why}")));
             if let Some(child) = slot.child.take() {
                 child.sever(self, ctx);
@@ -402,7 +415,7 @@ impl Actor for NodeActor {
 
 impl StreamHandler<Desired> for NodeActor {
     fn handle(&mut self, list: Desired, ctx: &mut Self::Context) {
-        let _turn = Turn::of("node");
+        let _turn = Turn::of(&Span::none());
         if let Some(list) = list.filter(|_| self.stopping.is_none()) {
             self.reconcile(&list, ctx);
         }
@@ -436,7 +449,7 @@ impl Handler<Shutdown> for NodeActor {
     type Result = ();
 
     fn handle(&mut self, Shutdown { deadline, reply }: Shutdown, ctx: &mut Self::Context) {
-        let _turn = Turn::of("node");
+        let _turn = Turn::of(&Span::none());
         self.context.shut_down.store(true, Ordering::SeqCst);
         let waiting_for = self.slots.iter().filter(|(_, slot)| slot.child.is_some()).map(|(unit, _)| unit.clone());
         let stopping = Stopping { reply, waiting_for: waiting_for.collect(), report: ShutdownReport::default() };
@@ -448,7 +461,7 @@ impl Handler<Shutdown> for NodeActor {
             let left = std::mem::take(&mut stopping.waiting_for);
             stopping.report.abandoned.extend(left.iter().cloned());
             for unit in left {
-                warn!(unit = ?unit, "the unit is not drained in time, it is ended as it is");
+                warn!(unit = %unit, "the unit is not drained in time, it is ended as it is");
                 if let Some(child) = actor.slots.remove(&unit).and_then(|slot| slot.child) {
                     child.sever(actor, ctx);
                 }
@@ -463,7 +476,7 @@ impl Handler<UnitEnded> for NodeActor {
     type Result = ();
 
     fn handle(&mut self, ended: UnitEnded, ctx: &mut Self::Context) {
-        let _turn = Turn::of("node");
+        let _turn = Turn::of(&Span::none());
         if let Some(slot) = self.slots.get_mut(&ended.unit).filter(|slot| slot.wanted.epoch == ended.epoch) {
             slot.child = None;
             slot.ended = true;

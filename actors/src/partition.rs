@@ -18,7 +18,7 @@ use thalweg_core::{Error, ErrorKind, Phase};
 use tokio::sync::{oneshot, watch};
 use tokio::task::JoinError;
 use tokio_util::sync::{CancellationToken, DropGuard};
-use tracing::{info, warn};
+use tracing::{Instrument, info, warn};
 
 use crate::backoff::{Backoff, Next};
 use crate::counters::Counters;
@@ -54,6 +54,8 @@ pub(crate) struct PartitionActor {
     /// Records acknowledged when the generation started.
     acked_before: u64,
     tables: BTreeMap<String, Addr<TableActor>>,
+    /// The snapshot has ended and its tables know it.
+    tables_done: bool,
 }
 
 /// Handles of the running generation. Dropping them cancels it.
@@ -94,6 +96,7 @@ impl PartitionActor {
             stall: None,
             acked_before: 0,
             tables: BTreeMap::new(),
+            tables_done: false,
         }
     }
 
@@ -110,6 +113,7 @@ impl PartitionActor {
             ctx.cancel_future(retry);
         }
         self.tables.clear();
+        self.tables_done = false;
         self.acked_before = self.acked();
         self.watch = StageWatch::new(self.run.settings.progress_timeout, Instant::now());
         let (control, orders) = watch::channel(Control::Run);
@@ -125,7 +129,7 @@ impl PartitionActor {
             opened: Some(opened),
         };
         self.memory.generation.fetch_add(1, Ordering::Relaxed);
-        let join = tokio::spawn(generation.run());
+        let join = tokio::spawn(generation.run().instrument(self.memory.span.clone()));
         self.live = Some(Live { control, _cancel_on_drop: cancel.clone().drop_guard(), cancel });
         ctx.spawn(join.into_actor(self).map(|ended, actor, ctx| actor.ended(ended, ctx)));
         ctx.spawn(is_open.into_actor(self).map(|open, actor, ctx| {
@@ -136,7 +140,7 @@ impl PartitionActor {
     }
 
     fn ended(&mut self, ended: Result<Exit, JoinError>, ctx: &mut Context<Self>) {
-        let _turn = Turn::of("partition");
+        let _turn = Turn::of(&self.memory.span);
         self.live = None;
         self.feed_tables();
         let mut exit = ended.unwrap_or_else(|join| {
@@ -175,9 +179,6 @@ impl PartitionActor {
         Counters::add(&counters.restarts, 1);
         let why = self.memory.last_error().unwrap_or_default();
         warn!(
-            unit = ?self.run.memory.unit,
-            epoch = self.run.memory.epoch.0,
-            partition = %self.partition.original(),
             generation = self.memory.generation.load(Ordering::Relaxed),
             exit = ?exit.kind,
             failures,
@@ -218,7 +219,7 @@ impl PartitionActor {
     }
 
     fn tick(&mut self, ctx: &mut Context<Self>) {
-        let _turn = Turn::of("partition");
+        let _turn = Turn::of(&self.memory.span);
         if !self.parent.connected() {
             ctx.stop();
             return;
@@ -245,19 +246,23 @@ impl PartitionActor {
 
     /// One actor per collection that is being snapshotted.
     fn feed_tables(&mut self) {
+        if self.tables_done {
+            return;
+        }
         let Some(snapshot) = self.memory.progress.snapshot() else { return };
+        self.tables_done = snapshot.ended.is_some();
         for (name, table) in snapshot.tables {
             let address = match self.tables.get(&name) {
                 Some(address) => address,
                 None if table.done == 0 && !table.finished => continue,
                 None => {
-                    let actor = TableActor::new(self.run.memory.unit.clone(), self.memory.clone(), name.clone());
+                    let actor = TableActor::new(self.memory.clone(), name.clone());
                     self.tables.entry(name).or_insert(actor.start())
                 }
             };
             if address.connected() && address.try_send(Advanced(table)).is_err() {
                 // Its mailbox is full of older news; the next heartbeat brings newer ones.
-                continue;
+                self.tables_done = false;
             }
         }
     }
@@ -277,7 +282,7 @@ impl Handler<Direct> for PartitionActor {
     type Result = ();
 
     fn handle(&mut self, Direct(control): Direct, ctx: &mut Self::Context) {
-        let _turn = Turn::of("partition");
+        let _turn = Turn::of(&self.memory.span);
         self.paused = control == Control::Pause;
         self.draining |= control == Control::Drain;
         match (&self.live, control) {
@@ -290,7 +295,7 @@ impl Handler<Direct> for PartitionActor {
             (None, Control::Drain) => self.leave(Exit::stopped(), ctx),
             (None, Control::Pause) => self.memory.set_activity(Activity::Paused),
             (None, Control::Run) => {
-                info!(unit = ?self.run.memory.unit, partition = %self.partition.original(), "resumed");
+                info!("resumed");
                 self.start_generation(ctx);
             }
         }

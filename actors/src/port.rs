@@ -3,6 +3,7 @@
 //! Invariants: everything a unit reports carries its epoch, and the cluster drops what is stale;
 //! nothing here blocks or waits for consensus except [`ClusterPort::settled`].
 
+use std::fmt;
 use std::sync::Arc;
 use std::time::Instant;
 
@@ -28,6 +29,16 @@ impl UnitId {
     pub fn connector(&self) -> &Arc<str> {
         match self {
             Self::Connector(name) | Self::Task(name, _) => name,
+        }
+    }
+}
+
+/// As logs and messages name it: `connector shop`, `task shop-0`.
+impl fmt::Display for UnitId {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::Connector(name) => write!(f, "connector {name}"),
+            Self::Task(name, task) => write!(f, "task {name}-{task}"),
         }
     }
 }

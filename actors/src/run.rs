@@ -90,7 +90,7 @@ pub(crate) async fn resolve(node: &NodeContext, raw: Properties, memory: &UnitMe
         Error::new(ErrorKind::Internal, Phase::Start, "configuration providers failed").because(&join)
     })?;
     for warning in &resolution.warnings {
-        warn!(unit = ?memory.unit, epoch = memory.epoch.0, detail = %warning, "a configuration reference stays as it is");
+        warn!(detail = %warning, "a configuration reference stays as it is");
     }
     memory.set_secrets(resolution.references.clone());
     Ok(resolution)

@@ -12,7 +12,7 @@ use thalweg_core::progress::SnapshotProgress;
 use tracing::info;
 
 use crate::memory::PartitionMemory;
-use crate::port::UnitId;
+use crate::turn::Turn;
 use crate::view::TableView;
 
 const LOG_EVERY: Duration = Duration::from_secs(10);
@@ -20,7 +20,6 @@ const LOG_EVERY: Duration = Duration::from_secs(10);
 const NEWEST: f64 = 0.3;
 
 pub(crate) struct TableActor {
-    unit: UnitId,
     memory: Arc<PartitionMemory>,
     name: String,
     pace: Pace,
@@ -33,9 +32,9 @@ pub(crate) struct TableActor {
 pub(crate) struct Advanced(pub SnapshotProgress);
 
 impl TableActor {
-    pub(crate) fn new(unit: UnitId, memory: Arc<PartitionMemory>, name: String) -> Self {
+    pub(crate) fn new(memory: Arc<PartitionMemory>, name: String) -> Self {
         let now = Instant::now();
-        Self { unit, memory, name, pace: Pace::new(now), logged: now }
+        Self { memory, name, pace: Pace::new(now), logged: now }
     }
 }
 
@@ -47,6 +46,7 @@ impl Handler<Advanced> for TableActor {
     type Result = ();
 
     fn handle(&mut self, Advanced(progress): Advanced, ctx: &mut Self::Context) {
+        let _turn = Turn::of(&self.memory.span);
         let now = Instant::now();
         self.pace.look(progress.done, now);
         let view = TableView {
@@ -60,8 +60,6 @@ impl Handler<Advanced> for TableActor {
         if progress.finished || now.duration_since(self.logged) >= LOG_EVERY {
             self.logged = now;
             info!(
-                unit = ?self.unit,
-                partition = %self.memory.partition.original(),
                 table = %self.name,
                 rows = view.rows_done,
                 rows_expected = view.rows_expected,

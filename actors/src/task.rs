@@ -16,7 +16,7 @@ use actix::{
 use thalweg_core::delivery::DeliveryMode;
 use thalweg_core::{Error, ErrorKind, Phase};
 use tokio::task::JoinError;
-use tracing::{error, info, warn};
+use tracing::{Instrument, error, info, warn};
 
 use crate::backoff::{Backoff, BackoffPolicy, Next};
 use crate::counters::Counters;
@@ -30,8 +30,8 @@ use crate::reader::Control;
 use crate::run::{self, Opened, TaskRun};
 use crate::turn::Turn;
 
-/// How long a shut-out task waits before it believes that the unit is its own after all.
-const DOUBT: Duration = Duration::from_secs(5);
+/// How long a shut-out unit waits before it believes that it is this node's after all.
+pub(crate) const DOUBT: Duration = Duration::from_secs(5);
 /// How long requests that were on the wire may still arrive at a broker in `plain` mode.
 const LAST_REQUESTS: Duration = Duration::from_secs(10);
 /// How long a run may take to end after it was told to end at once.
@@ -189,12 +189,13 @@ impl TaskActor {
         self.commits_before = self.commits();
         Counters::add(&self.memory.counters.startup_attempts, 1);
         let number = self.number;
-        let opening = tokio::spawn(run::open(self.node.clone(), self.assignment.clone(), self.memory.clone()));
+        let opening = run::open(self.node.clone(), self.assignment.clone(), self.memory.clone());
+        let opening = tokio::spawn(opening.instrument(self.memory.span.clone()));
         ctx.spawn(opening.into_actor(self).map(move |opened, actor, ctx| actor.opened(number, opened, ctx)));
     }
 
     fn opened(&mut self, number: u64, opened: Result<Result<Opened, Error>, JoinError>, ctx: &mut Context<Self>) {
-        let _turn = Turn::of("task");
+        let _turn = Turn::of(&self.memory.span);
         if number != self.number || self.state == State::Leaving {
             return;
         }
@@ -266,8 +267,9 @@ impl TaskActor {
         self.stop_timer(ctx);
         let number = self.number;
         self.timer = Some(ctx.run_later(self.node.options.stop_timeout, move |actor, ctx| {
+            let _turn = Turn::of(&actor.memory.span);
             let Some(run) = actor.run.as_ref().filter(|_| actor.number == number) else { return };
-            warn!(unit = ?actor.memory.unit, epoch = actor.memory.epoch.0, "the task is not drained in time, it is ended as it is");
+            warn!("the task is not drained in time, it is ended as it is");
             run.shared.encoder.give_up();
             actor.timer = Some(ctx.run_later(GRACE, move |actor, ctx| actor.abandon(number, ctx)));
         }));
@@ -276,13 +278,14 @@ impl TaskActor {
 
     /// A part of the run does not end although it was told to: the unit cannot go on in this process.
     fn abandon(&mut self, number: u64, ctx: &mut Context<Self>) {
+        let _turn = Turn::of(&self.memory.span);
         if self.run.is_none() || self.number != number {
             return;
         }
         let error =
             Error::new(ErrorKind::Internal, Phase::Stream, "a part of the task blocks its thread and does not end")
                 .advise("Restart this node and report the defect with its log.");
-        error!(unit = ?self.memory.unit, epoch = self.memory.epoch.0, error = %error, "the task is abandoned");
+        error!(error = %error, "the task is abandoned");
         if !matches!(self.then, Some(Then::Leave)) {
             self.then = Some(Then::StayFailed);
             self.report(UnitState::Failed, Some(&error));
@@ -291,7 +294,7 @@ impl TaskActor {
     }
 
     fn encoder_ended(&mut self, number: u64, ended: Result<Exit, JoinError>, ctx: &mut Context<Self>) {
-        let _turn = Turn::of("task");
+        let _turn = Turn::of(&self.memory.span);
         if number != self.number {
             return;
         }
@@ -347,8 +350,6 @@ impl TaskActor {
         self.state = State::Waiting;
         if exit.unacknowledged > 0 && exit.kind != ExitKind::Fenced {
             warn!(
-                unit = ?self.memory.unit,
-                epoch = self.memory.epoch.0,
                 messages = exit.unacknowledged,
                 "messages were not acknowledged, they are sent again by the next run"
             );
@@ -395,8 +396,6 @@ impl TaskActor {
         let error = exit.into_error();
         let text = self.memory.hide(&error.to_string());
         warn!(
-            unit = ?self.memory.unit,
-            epoch = self.memory.epoch.0,
             run = self.number,
             exit = ?kind,
             failures = self.backoff.failures(),
@@ -413,8 +412,6 @@ impl TaskActor {
     fn fail(&mut self, error: Error) {
         self.state = State::Failed;
         error!(
-            unit = ?self.memory.unit,
-            epoch = self.memory.epoch.0,
             kind = ?error.kind,
             phase = ?error.phase,
             error = %self.memory.hide(&error.to_string()),
@@ -431,7 +428,7 @@ impl TaskActor {
         let again = Instant::now() + if without_lease { Duration::ZERO } else { DOUBT };
         self.state = State::ShutOut(again);
         let reason = exit.error.as_ref().map(ToString::to_string);
-        info!(unit = ?self.memory.unit, epoch = self.memory.epoch.0, without_lease, reason, "the task is shut out, it stops in silence");
+        info!(without_lease, reason, "the task is shut out, it stops in silence");
     }
 
     /// Settles the last commits, then gives the unit back.
@@ -453,11 +450,12 @@ impl TaskActor {
             !matches!(settled, Ok(Err(error)) if error.kind == ErrorKind::Fenced)
         });
         ctx.spawn(settling.into_actor(self).map(move |ours, actor, ctx| {
+            let _turn = Turn::of(&actor.memory.span);
             let ours = ours.unwrap_or(false) && !shut_out && actor.node.port.lease_held();
             if ours {
                 actor.report(UnitState::Unassigned, None);
                 actor.node.port.released(&actor.memory.unit, actor.memory.epoch);
-                info!(unit = ?actor.memory.unit, epoch = actor.memory.epoch.0, unacknowledged, "the task is released");
+                info!(unacknowledged, "the task is released");
             }
             let ended = UnitEnded {
                 unit: actor.memory.unit.clone(),
@@ -512,7 +510,7 @@ impl TaskActor {
     }
 
     fn tick(&mut self, ctx: &mut Context<Self>) {
-        let _turn = Turn::of("task");
+        let _turn = Turn::of(&self.memory.span);
         self.memory.beat.fetch_add(1, Ordering::Relaxed);
         if !self.parent.connected() {
             self.sever(ctx);
@@ -584,7 +582,7 @@ impl Handler<Update> for TaskActor {
     type Result = ();
 
     fn handle(&mut self, Update(assignment): Update, ctx: &mut Self::Context) {
-        let _turn = Turn::of("task");
+        let _turn = Turn::of(&self.memory.span);
         let former = std::mem::replace(&mut self.assignment, assignment);
         let restart = former.restart != self.assignment.restart || former.config != self.assignment.config;
         if former.target != self.assignment.target {
@@ -600,7 +598,7 @@ impl Handler<Leave> for TaskActor {
     type Result = ();
 
     fn handle(&mut self, Leave { revoked }: Leave, ctx: &mut Self::Context) {
-        let _turn = Turn::of("task");
+        let _turn = Turn::of(&self.memory.span);
         self.assignment.revoked |= revoked;
         match self.state {
             State::Leaving => {}
@@ -620,7 +618,7 @@ impl Handler<Sever> for TaskActor {
     type Result = ();
 
     fn handle(&mut self, _: Sever, ctx: &mut Self::Context) {
-        let _turn = Turn::of("task");
+        let _turn = Turn::of(&self.memory.span);
         self.sever(ctx);
     }
 }
@@ -629,7 +627,7 @@ impl Handler<PartitionSaid> for TaskActor {
     type Result = ();
 
     fn handle(&mut self, PartitionSaid { place: (number, index), said }: PartitionSaid, ctx: &mut Self::Context) {
-        let _turn = Turn::of("task");
+        let _turn = Turn::of(&self.memory.span);
         if number != self.number {
             return;
         }

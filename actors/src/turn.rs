@@ -1,16 +1,25 @@
-//! Guard against long turns: all actors share one thread, so a handler stays under a millisecond.
-//! Debug builds log the ones that do not; release builds pay nothing.
+//! One turn of an actor: its log lines name the unit, and it stays short.
+//!
+//! All actors share one thread, so a handler stays under a millisecond. Debug builds log those that
+//! do not; release builds do not look at the clock.
 
-#[cfg(debug_assertions)]
+use tracing::Span;
+use tracing::span::EnteredSpan;
+
+/// Held for the length of a handler; never across an await.
 pub(crate) struct Turn {
-    actor: &'static str,
+    #[cfg(debug_assertions)]
     started: std::time::Instant,
+    _span: EnteredSpan,
 }
 
-#[cfg(debug_assertions)]
 impl Turn {
-    pub(crate) fn of(actor: &'static str) -> Self {
-        Self { actor, started: std::time::Instant::now() }
+    pub(crate) fn of(span: &Span) -> Self {
+        Self {
+            #[cfg(debug_assertions)]
+            started: std::time::Instant::now(),
+            _span: span.clone().entered(),
+        }
     }
 }
 
@@ -19,17 +28,7 @@ impl Drop for Turn {
     fn drop(&mut self) {
         let took = self.started.elapsed();
         if took > std::time::Duration::from_millis(1) {
-            tracing::debug!(actor = self.actor, micros = took.as_micros() as u64, "an actor took a long turn");
+            tracing::debug!(micros = took.as_micros() as u64, "an actor took a long turn");
         }
-    }
-}
-
-#[cfg(not(debug_assertions))]
-pub(crate) struct Turn;
-
-#[cfg(not(debug_assertions))]
-impl Turn {
-    pub fn of(_actor: &'static str) -> Self {
-        Self
     }
 }
