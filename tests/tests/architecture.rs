@@ -39,7 +39,7 @@ const CONFINED: &[(&str, &[&str])] = &[
     ("redb", &["thalweg-cluster"]),
     ("actix", &["thalweg-actors", "thalweg-cluster"]),
     // The fault harness reads topics like any consumer; it uses no internal crate.
-    ("rdkafka", &["thalweg-kafka", "thalweg-tests", "thalweg-jepsen"]),
+    ("rdkafka", &["thalweg-kafka", "thalweg-services", "thalweg-tests", "thalweg-jepsen"]),
     ("rdkafka-sys", &["thalweg-kafka"]),
 ];
 
@@ -94,7 +94,7 @@ fn the_cluster_library_names_no_connector() -> Result<()> {
                 continue;
             }
             let text = std::fs::read_to_string(&path)?;
-            for concrete in ["thalweg_mongodb", "thalweg_kafka", "mongodb::"] {
+            for concrete in ["thalweg_mongodb::", "thalweg_kafka::", "mongodb::"] {
                 if text.lines().any(|l| l.contains(concrete) && !l.trim_start().starts_with("//")) {
                     faults.push(format!("{} names {concrete}", path.display()));
                 }
