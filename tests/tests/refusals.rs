@@ -35,7 +35,7 @@ async fn run_02_wrong_configurations_are_400_with_every_message() -> Result<()> 
     refused(
         &cluster,
         with(good.clone(), &[("tasks.max", "0"), ("poll.interval.ms", "x"), ("database.exclude.list", "b")]),
-        &["3 error(s)", "tasks.max", "poll.interval.ms", "\"database.include.list\" is already specified"],
+        &["4 error(s)", "tasks.max", "poll.interval.ms", "\"database.include.list\" is already specified"],
     )
     .await?;
     refused(&cluster, with(good.clone(), &[("mongodb.connection.string", "http://x")]), &["Invalid connection string"])
