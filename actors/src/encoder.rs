@@ -9,6 +9,8 @@
 //! nobody and are read again.
 //! It does not: read, retry a failure, or know actors.
 
+mod send;
+
 use std::future::{Future, poll_fn};
 use std::pin::pin;
 use std::sync::Arc;
@@ -17,27 +19,26 @@ use std::task::Poll;
 use std::time::Instant;
 
 use thalweg_config::Properties;
-use thalweg_core::ack::Full;
-use thalweg_core::delivery::{DeliveryMode, Producer, ProducerIdentity, Refused};
+use thalweg_core::delivery::{DeliveryMode, Producer, ProducerIdentity};
 use thalweg_core::position::Position;
 use thalweg_core::queue::Receiver;
-use thalweg_core::record::Record;
 use thalweg_core::source::{Batch, Connector};
-use thalweg_core::tolerance::{Attempt, ErrorCounters, Verdict};
+use thalweg_core::tolerance::ErrorCounters;
 use thalweg_core::{Error, ErrorKind, Phase};
 use tokio::sync::{mpsc, oneshot, watch};
 use tokio::task::JoinHandle;
 use tokio_util::sync::CancellationToken;
 use tracing::{Instrument, debug, warn};
 
-use crate::coder::{Coder, Fault, coordinates};
+use crate::coder::Coder;
 use crate::counters::Counters;
 use crate::exit::{Exit, ExitKind};
 use crate::ledger::{Covered, Ledger};
-use crate::memory::{PartitionMemory, RefusedMessage, UnitMemory};
+use crate::memory::{PartitionMemory, UnitMemory};
 use crate::node::NodeContext;
 use crate::port::ClusterPort;
 use crate::progress::Wait;
+use crate::refused::{Finding, Refusals, RefusedMessage};
 use crate::topics::Topics;
 
 /// A partition's place in the encoder.
@@ -151,8 +152,9 @@ pub(crate) struct Encoder {
     topics: Topics,
     /// Position of the last record taken, by partition.
     last: Vec<Position>,
-    /// Messages known to be refused by the broker.
-    refused: Vec<RefusedMessage>,
+    refusals: Refusals,
+    /// The message that is in flight with nothing else.
+    alone: Option<u64>,
     /// The broker was waited for as long as a flush may take.
     gave_up_waiting: bool,
 }
@@ -183,10 +185,11 @@ impl Encoder {
         let EncoderParts { identity, mode, send_after, config, connector, coder, partitions, memory, node } = parts;
         let ledger =
             Ledger::new(node.clone(), connector.clone(), memory.clone(), partitions.clone(), coder.leaves_errors_out());
-        let refused = memory.refused.lock().clone();
+        let refusals = memory.refusals.lock().clone();
         let encoder = Self {
             topics: Topics::new(identity.connector.clone(), node.port.clone()),
-            refused,
+            refusals,
+            alone: None,
             last: vec![Position::default(); partitions.len()],
             identity,
             mode,
@@ -251,7 +254,8 @@ impl Encoder {
         let (node, signals) = (self.node.clone(), self.signals.clone());
         let silent = signals.purge.is_cancelled() || exit.kind == ExitKind::Fenced || !node.port.lease_held();
         let answers = self.ledger.answers().clone();
-        let worth_waiting = !self.gave_up_waiting && !signals.give_up.is_cancelled() && !answers.has_failed();
+        let worth_waiting =
+            !self.gave_up_waiting && !signals.give_up.is_cancelled() && answers.first_failure().is_none();
         if !silent && worth_waiting && self.ledger.in_flight() > 0 {
             // What was sent before the fault is good: the next run starts right behind it.
             let _broker = self.memory.encoder.waiting(Wait::Broker);
@@ -263,8 +267,9 @@ impl Encoder {
             }
         }
         self.ledger.advance();
-        if answers.has_failed() && exit.kind != ExitKind::Fenced {
-            exit = self.refusal(exit);
+        if let Some(cause) = answers.first_failure().filter(|_| exit.kind != ExitKind::Fenced) {
+            // Whatever was noticed first here, this is the cause.
+            exit = self.refusal(Exit::failed(cause));
         }
         producer.purge();
         if !silent && exit.kind != ExitKind::Fenced {
@@ -289,21 +294,34 @@ impl Encoder {
         exit
     }
 
-    /// A message that the broker refused as too large is left out from now on, if that is wanted.
+    /// Where refused messages are left out: whether this one is, or is to be sent alone first.
     fn refusal(&mut self, exit: Exit) -> Exit {
-        let refused = self.ledger.answers().too_large().and_then(|seq| self.ledger.identity(seq)).cloned();
-        match refused {
-            Some(message) if self.coder.leaves_errors_out() => {
-                self.log_left_out(&message, exit.error.as_ref());
-                let mut known = self.memory.refused.lock();
-                if known.len() >= MOST_REFUSED {
-                    known.remove(0);
-                }
-                known.push(message);
-                Exit { kind: ExitKind::Retriable, ..exit }
+        let refused = self.ledger.answers().too_large().and_then(|seq| Some((seq, self.ledger.identity(seq)?.clone())));
+        let Some((seq, message)) = refused.filter(|_| self.coder.leaves_errors_out()) else { return exit };
+        let finding = self.memory.refusals.lock().refused(message.clone(), self.alone == Some(seq));
+        match finding {
+            Finding::Batches => return exit,
+            Finding::Guilty => self.log_left_out(&message, exit.error.as_ref()),
+            Finding::Suspect => {
+                debug!(topic = %message.topic, bytes = message.size, "a refused message is sent alone next time")
             }
-            _ => exit,
         }
+        Exit { kind: ExitKind::Retriable, ..exit }
+    }
+
+    fn log_left_out(&self, message: &RefusedMessage, error: Option<&Error>) {
+        let ErrorCounters { total_record_failures, total_record_errors, total_records_skipped, .. } =
+            &*self.memory.errors;
+        [total_record_failures, total_record_errors, total_records_skipped].into_iter().for_each(count);
+        self.memory.error_seen();
+        warn!(
+            topic = %message.topic,
+            bytes = message.size,
+            partition = %self.partitions[message.partition].partition.original(),
+            offset = %offset_text(&*self.connector, &message.position),
+            error = error.map(tracing::field::display),
+            "a message is left out because the broker refuses its size and errors are tolerated"
+        );
     }
 
     async fn work(&mut self, producer: &mut dyn Producer) -> Result<(), Exit> {
@@ -362,6 +380,14 @@ impl Encoder {
     /// Delivers what an ended input has sent, commits, and tells its generation.
     async fn finish_input(&mut self, producer: &mut dyn Producer, at: usize) -> Result<(), Exit> {
         let input = self.inputs.swap_remove(at);
+        self.flush(producer).await?;
+        self.ledger.commit();
+        let _ = input.drained.send(());
+        Ok(())
+    }
+
+    /// Waits until everything in flight is acknowledged, as long as a flush may take.
+    async fn flush(&mut self, producer: &mut dyn Producer) -> Result<(), Exit> {
         if self.ledger.in_flight() > 0 {
             let _broker = self.memory.encoder.waiting(Wait::Broker);
             if let Err(error) = producer.flush(self.node.options.flush_timeout).await {
@@ -374,274 +400,9 @@ impl Encoder {
             self.gave_up_waiting = true;
             return Err(Exit::failed(unanswered(&self.node)));
         }
-        self.ledger.commit();
-        let _ = input.drained.send(());
         Ok(())
-    }
-
-    async fn send_batch(&mut self, producer: &mut dyn Producer, at: usize, batch: Batch) -> Result<(), Exit> {
-        let index = self.inputs[at].index;
-        if !self.inputs[at].known {
-            self.store_start(at, &batch).await?;
-        }
-        let mut sent = Sent::default();
-        if !batch.records.is_empty() {
-            self.wait_for_former_owner().await;
-            check_lease(&*self.node.port)?;
-            self.topics.next_batch();
-            let mut out = Vec::new();
-            for record in batch.records {
-                if self.coder.has_transforms() {
-                    self.transform_and_send(producer, index, record, &mut out, &mut sent).await?;
-                } else {
-                    self.send(producer, index, record, &mut sent).await?;
-                }
-            }
-        }
-        if let Some(position) = batch.progress {
-            self.last[index] = position.clone();
-            self.ledger.enter_done(index, position);
-        }
-        let counters = &self.memory.counters;
-        Counters::add(&counters.sent, sent.messages);
-        Counters::add(&counters.sent_bytes, sent.bytes);
-        Counters::add(&counters.dropped, sent.dropped);
-        self.ledger.batch_sent(index, sent.messages);
-        Ok(())
-    }
-
-    /// Stores where a partition without a stored position starts, before anything of it is sent.
-    async fn store_start(&mut self, at: usize, batch: &Batch) -> Result<(), Exit> {
-        let index = self.inputs[at].index;
-        let (Some(position), true) = (&batch.progress, batch.records.is_empty()) else {
-            let partition = self.partitions[index].partition.original();
-            let text = format!("the reader of {partition} sent records before the position at which it starts");
-            return Err(Exit::failed(Error::new(ErrorKind::Internal, Phase::Stream, text)));
-        };
-        self.ledger.enter_done(index, position.clone());
-        self.ledger.advance();
-        self.ledger.commit();
-        let memory = self.memory.clone();
-        let _start = memory.encoder.waiting(Wait::StartPosition);
-        while !position.0.is_empty() {
-            match self.ledger.settled().await {
-                Ok(covered) => {
-                    let stored = covered.iter().any(|(i, p)| *i == index && p == position);
-                    self.tell_durable(Ok(covered))?;
-                    if stored {
-                        break;
-                    }
-                }
-                Err(error) => {
-                    self.tell_durable(Err(error))?;
-                    tokio::time::sleep(self.node.options.commit_interval).await;
-                    self.ledger.settle_again();
-                }
-            }
-        }
-        self.inputs[at].known = true;
-        Ok(())
-    }
-
-    async fn transform_and_send(
-        &mut self,
-        producer: &mut dyn Producer,
-        index: usize,
-        record: Record,
-        out: &mut Vec<Record>,
-        sent: &mut Sent,
-    ) -> Result<(), Exit> {
-        let position = record.position.clone();
-        let about = coordinates(&record);
-        let mut attempt = None;
-        loop {
-            // A copy, because an attempt uses the record up.
-            match self.coder.transform(record.clone(), out) {
-                Ok(()) => break,
-                Err(fault) => match self.judge(&mut attempt, fault, &about, index).await? {
-                    true => continue,
-                    false => {
-                        self.pass_by(index, position);
-                        return Ok(());
-                    }
-                },
-            }
-        }
-        if out.is_empty() {
-            sent.dropped += 1;
-            self.pass_by(index, position);
-            return Ok(());
-        }
-        let several = out.len();
-        for (n, mut record) in out.drain(..).enumerate() {
-            // A change counts as delivered with the last of its messages.
-            record.position = if n + 1 == several { position.clone() } else { self.last[index].clone() };
-            self.send(producer, index, record, sent).await?;
-        }
-        Ok(())
-    }
-
-    /// Encodes one record and hands it to the producer. Waits only if there is no room, or for the
-    /// first message of a topic.
-    async fn send(
-        &mut self,
-        producer: &mut dyn Producer,
-        index: usize,
-        record: Record,
-        sent: &mut Sent,
-    ) -> Result<(), Exit> {
-        if !self.topics.is_ready(&record.topic) {
-            let _topic = self.memory.encoder.waiting(Wait::Topic);
-            producer.prepare_topic(&record.topic).await.map_err(Exit::failed)?;
-            self.topics.prepared(&record.topic);
-            check_lease(&*self.node.port)?;
-        }
-        let mut attempt = None;
-        let encoded = loop {
-            match self.coder.encode(&record) {
-                Ok(encoded) => break encoded,
-                Err(fault) => {
-                    if !self.judge(&mut attempt, fault, &record, index).await? {
-                        self.pass_by(index, record.position);
-                        return Ok(());
-                    }
-                }
-            }
-        };
-        let message = self.coder.message(&record, &encoded);
-        let size = encoded.size();
-        let identity = || RefusedMessage {
-            partition: index,
-            position: record.position.clone(),
-            topic: record.topic.clone(),
-            size,
-        };
-        if !self.refused.is_empty() && self.refused.contains(&identity()) {
-            count(&self.memory.errors.total_records_skipped);
-            self.pass_by(index, record.position);
-            return Ok(());
-        }
-        let mut entered = self.ledger.enter(index, record.position.clone());
-        let seq = loop {
-            match entered {
-                Ok(seq) => break seq,
-                Err(Full(back)) => {
-                    let _broker = self.memory.encoder.waiting(Wait::Broker);
-                    let window = self.ledger.window().clone();
-                    tokio::select! {
-                        () = window.advanced() => {}
-                        error = drain_expired(&self.signals, &self.node) => {
-                            self.gave_up_waiting = true;
-                            return Err(Exit::failed(error));
-                        }
-                    }
-                    self.ledger.tick();
-                    check_lease(&*self.node.port)?;
-                    entered = self.ledger.enter(index, back);
-                }
-            }
-        };
-        self.ledger.identify(seq, identity);
-        let mut answer = producer.try_send(seq, &message);
-        while let Err(Refused::Full) = answer {
-            {
-                let _broker = self.memory.encoder.waiting(Wait::Broker);
-                let mut room = producer.room();
-                let mut expired = pin!(drain_expired(&self.signals, &self.node));
-                loop {
-                    tokio::select! {
-                        () = &mut room => break,
-                        () = at(self.ledger.due()) => self.ledger.tick(),
-                        error = &mut expired => {
-                            self.gave_up_waiting = true;
-                            return Err(Exit::failed(error));
-                        }
-                    }
-                }
-            }
-            check_lease(&*self.node.port)?;
-            answer = producer.try_send(seq, &message);
-        }
-        match answer {
-            Ok(()) => {
-                sent.messages += 1;
-                sent.bytes += size as u64;
-            }
-            Err(Refused::Failed(error)) if error.kind == ErrorKind::MessageTooLarge => {
-                // If it is not tolerated, the number stays unanswered: nothing behind it is committed.
-                self.judge(&mut None, Fault::refused_by_client(error), &record, index).await?;
-                self.ledger.leave_out(seq);
-            }
-            Err(Refused::Failed(error)) => return Err(Exit::failed(error)),
-            Err(Refused::Full) => {}
-        }
-        self.last[index] = record.position;
-        Ok(())
-    }
-
-    /// Goes on without a message: the position counts with what was sent before.
-    fn pass_by(&mut self, index: usize, position: Position) {
-        self.last[index] = position.clone();
-        self.ledger.enter_done(index, position);
-    }
-
-    /// Whether a failed operation is to be tried again (after its delay) or the record left out.
-    async fn judge(
-        &mut self,
-        attempt: &mut Option<Attempt>,
-        fault: Fault,
-        record: &Record,
-        index: usize,
-    ) -> Result<bool, Exit> {
-        let text = fault.error.to_string();
-        match self.coder.judge(attempt, fault, record) {
-            Verdict::Retry(delay) => {
-                tokio::time::sleep(delay).await;
-                check_lease(&*self.node.port)?;
-                Ok(true)
-            }
-            Verdict::Skip => {
-                warn!(
-                    topic = %record.topic,
-                    partition = %self.partitions[index].partition.original(),
-                    offset = %offset_text(&*self.connector, &record.position),
-                    error = %self.memory.hide(&text),
-                    "a record is left out because errors are tolerated"
-                );
-                Ok(false)
-            }
-            Verdict::Fail(error) => {
-                Err(Exit::failed(locate(error, &*self.connector, &self.partitions[index], &record.position)))
-            }
-        }
-    }
-
-    /// A new owner in `plain` mode sends only after the former one's last sends have ended.
-    async fn wait_for_former_owner(&mut self) {
-        if let Some(until) = self.send_after.take().filter(|until| *until > Instant::now()) {
-            let _former = self.memory.encoder.waiting(Wait::FormerOwner);
-            tokio::time::sleep_until(until.into()).await;
-        }
-    }
-
-    fn log_left_out(&self, message: &RefusedMessage, error: Option<&Error>) {
-        let ErrorCounters { total_record_failures, total_record_errors, total_records_skipped, .. } =
-            &*self.memory.errors;
-        [total_record_failures, total_record_errors, total_records_skipped].into_iter().for_each(count);
-        self.memory.error_seen();
-        warn!(
-            topic = %message.topic,
-            bytes = message.size,
-            partition = %self.partitions[message.partition].partition.original(),
-            offset = %offset_text(&*self.connector, &message.position),
-            error = error.map(tracing::field::display),
-            "a message is left out because the broker refuses its size and errors are tolerated"
-        );
     }
 }
-
-/// The most refused messages that are remembered.
-const MOST_REFUSED: usize = 1000;
 
 fn lease_lost() -> Error {
     Error::new(ErrorKind::Fenced, Phase::Deliver, "this node does not hold its lease any more")

@@ -23,8 +23,9 @@ use thalweg_core::{Error, ErrorKind};
 use tokio::sync::Notify;
 
 use crate::counters::Counters;
-use crate::memory::{PartitionMemory, RefusedMessage, UnitMemory};
+use crate::memory::{PartitionMemory, UnitMemory};
 use crate::node::NodeContext;
+use crate::refused::RefusedMessage;
 use crate::sabotage::{Defect, active};
 
 /// The producer's answers: the shared window, and a wake-up for the first failure.
@@ -53,14 +54,14 @@ impl Answers {
     /// Resolves after the first failure.
     pub(crate) async fn failure(&self) -> Error {
         loop {
-            if let Some(error) = self.window.failure() {
-                return error.clone();
+            if let Some(error) = self.first_failure() {
+                return error;
             }
             self.failed.notified().await;
         }
     }
-    pub(crate) fn has_failed(&self) -> bool {
-        self.window.failure().is_some()
+    pub(crate) fn first_failure(&self) -> Option<Error> {
+        self.window.failure().cloned()
     }
     /// Number of the message that is too large, if that was the first failure.
     pub(crate) fn too_large(&self) -> Option<u64> {

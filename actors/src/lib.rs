@@ -5,7 +5,7 @@
 //! can be run; `node` compares the plan with what runs; `connector` plans tasks; `task` runs one;
 //! `run` is one run of it; `partition` restarts its sources; `generation` is one life of a source,
 //! `table` one collection in a snapshot. In the order in which data passes: `reader`, `encoder` (with
-//! `coder`, `topics`), `ledger`. Shared vocabulary: `exit`, `backoff`, `progress`, `settings`;
+//! `coder`, `topics`, `refused`), `ledger`. Shared vocabulary: `exit`, `backoff`, `progress`, `settings`;
 //! `memory`, `counters` and `view` are what can be seen from outside.
 //!
 //! Actors (actix) run on the main thread and never carry a change event; data tasks are plain tokio
@@ -27,6 +27,7 @@ mod partition;
 pub mod port;
 mod progress;
 mod reader;
+mod refused;
 mod registry;
 mod run;
 pub mod sabotage;

@@ -15,7 +15,7 @@ use std::time::Instant;
 use parking_lot::Mutex;
 use thalweg_config::provider::References;
 use thalweg_core::Error;
-use thalweg_core::position::{OffsetMap, OffsetReader, Position, SourcePartition};
+use thalweg_core::position::{OffsetMap, OffsetReader, SourcePartition};
 use thalweg_core::progress::PartitionProgress;
 use thalweg_core::queue::Gauge;
 use thalweg_core::tolerance::ErrorCounters;
@@ -25,6 +25,7 @@ use tracing::{Span, error_span};
 use crate::counters::{Counters, now_ms};
 use crate::port::{ClusterPort, Epoch, OffsetCommit, Target, UnitId, UnitState, UnitStatus};
 use crate::progress::Pulse;
+use crate::refused::Refusals;
 use crate::view::{Activity, TableView};
 
 pub(crate) struct UnitMemory {
@@ -39,24 +40,13 @@ pub(crate) struct UnitMemory {
     pub encoder: Pulse,
     /// Messages handed to the producer and not yet acknowledged.
     pub in_flight: AtomicU64,
-    /// Messages that the broker refuses for good and that are left out from now on.
-    pub refused: Mutex<Vec<RefusedMessage>>,
+    pub refusals: Mutex<Refusals>,
     /// Raised by the unit's actor: it still takes its turns.
     pub beat: AtomicU64,
     /// What must not be shown: put back into references wherever a text leaves.
     secrets: Mutex<References>,
     told: Mutex<Told>,
     partitions: Mutex<BTreeMap<Arc<str>, Arc<PartitionMemory>>>,
-}
-
-/// Identity of a message that cannot be delivered, in terms that hold when the source is read again.
-#[derive(Debug, Clone, PartialEq, Eq)]
-pub(crate) struct RefusedMessage {
-    pub partition: usize,
-    pub position: Position,
-    pub topic: Arc<str>,
-    /// Bytes of key and value.
-    pub size: usize,
 }
 
 /// What is said about the unit.
@@ -91,7 +81,7 @@ impl UnitMemory {
             errors: Arc::default(),
             encoder: Pulse::default(),
             in_flight: AtomicU64::new(0),
-            refused: Mutex::default(),
+            refusals: Mutex::default(),
             beat: AtomicU64::new(0),
             secrets: Mutex::default(),
             told: Mutex::new(told),

@@ -194,6 +194,8 @@ impl UnitView {
 
 impl PartitionView {
     fn of(memory: &PartitionMemory) -> Self {
+        // First: what it says happened before the numbers below were read.
+        let activity = memory.activity();
         let progress = &memory.progress;
         let queue = memory.queue().map(|gauge| gauge.usage());
         let time = |ms: i64| (ms > 0).then_some(ms);
@@ -210,7 +212,7 @@ impl PartitionView {
             left: state.ended.is_none().then(|| state.left()).flatten(),
             duration: state.ended.unwrap_or_else(Instant::now).saturating_duration_since(state.started),
         });
-        let activity = match (memory.activity(), &snapshot) {
+        let activity = match (activity, &snapshot) {
             (Activity::Streaming, Some(snapshot)) if snapshot.running => Activity::Snapshot,
             (activity, _) => activity,
         };

@@ -69,6 +69,42 @@ fn kfk_03_tolerated_oversized_messages_are_left_out_and_counted() {
     }
 }
 
+/// The broker refuses batches: a message that shared one with another is not left out.
+#[test]
+fn kfk_03_an_innocent_message_of_a_refused_batch_arrives() {
+    let stage = Stage::of(40);
+    stage.broker.rules(|rules| rules.refused_batches = vec![5]);
+    run(async {
+        let node = stage.node();
+        let mut task = stage.task(1);
+        task.config.set("errors.tolerance", "all");
+        node.reconcile(vec![task]);
+        until("all is committed", || (stage.cluster.stored("p") == Some(40)).then_some(())).await;
+        let view = view(&node, &task_unit()).unwrap();
+        assert_eq!((view.errors.total_records_skipped, stage.broker.opened()), (0, 2));
+        stage.cluster.check();
+    });
+    let landed = stage.broker.values();
+    assert!((0..40).all(|n| landed.contains(&n.to_string())));
+}
+
+/// Messages that pass alone but not together: the batches are too large, which nobody tolerates.
+#[test]
+fn kfk_03_batches_that_are_too_large_fail_the_task() {
+    let stage = Stage::of(4_000);
+    stage.broker.rules(|rules| rules.refused_batches = (1..100).map(|n| n * 50).collect());
+    run(async {
+        let node = stage.node();
+        let mut task = stage.task(1);
+        task.config.set("errors.tolerance", "all");
+        node.reconcile(vec![task]);
+        let view = until_state(&node, &task_unit(), UnitState::Failed).await;
+        assert!(view.trace.unwrap().contains("larger than the topic allows"));
+        assert_eq!(view.errors.total_records_skipped, 0);
+        stage.cluster.check();
+    });
+}
+
 fn unconvertible() -> Value {
     Value::Int32(7)
 }

@@ -38,6 +38,8 @@ pub struct Rules {
     pub client_limit: Option<usize>,
     /// Values longer than this are refused by the broker, later.
     pub broker_limit: Option<usize>,
+    /// The messages with these numbers of all messages ever sent share a batch that is refused.
+    pub refused_batches: Vec<usize>,
     /// Fails with this error at the message with this number of all messages ever sent.
     pub fail_at: Option<(usize, Error)>,
     pub panic_at: Option<usize>,
@@ -293,6 +295,11 @@ impl Producer for Recorder {
         if let Some((_, error)) = state.rules.fail_at.take_if(|(at, _)| *at == state.sent) {
             drop(guard);
             self.acks.failed(seq, error);
+            return Ok(());
+        }
+        if state.rules.refused_batches.contains(&state.sent) {
+            drop(guard);
+            self.acks.failed(seq, too_large());
             return Ok(());
         }
         if state.rules.broker_limit.is_some_and(|limit| size > limit) {

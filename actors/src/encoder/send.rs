@@ -1,0 +1,292 @@
+//! One batch on its way to the producer: transforms, conversion, a place in the ledger, the hand-over,
+//! and every wait that may be needed in between.
+//!
+//! The usual record waits for nothing. Whatever does not go to Kafka (dropped by a transform, left out
+//! because errors are tolerated) still moves the position, behind what was sent before it.
+
+use std::pin::pin;
+use std::time::Instant;
+
+use thalweg_core::ack::Full;
+use thalweg_core::delivery::{Producer, Refused};
+use thalweg_core::position::Position;
+use thalweg_core::record::Record;
+use thalweg_core::source::Batch;
+use thalweg_core::tolerance::{Attempt, Verdict};
+use thalweg_core::{Error, ErrorKind, Phase};
+use tracing::warn;
+
+use super::{Encoder, Sent, at, check_lease, count, drain_expired, locate, offset_text};
+use crate::coder::{Fault, coordinates};
+use crate::counters::Counters;
+use crate::exit::Exit;
+use crate::progress::Wait;
+use crate::refused::{RefusedMessage, Treatment};
+
+impl Encoder {
+    pub(super) async fn send_batch(
+        &mut self,
+        producer: &mut dyn Producer,
+        at: usize,
+        batch: Batch,
+    ) -> Result<(), Exit> {
+        let index = self.inputs[at].index;
+        if !self.inputs[at].known {
+            self.store_start(at, &batch).await?;
+        }
+        let mut sent = Sent::default();
+        if !batch.records.is_empty() {
+            self.wait_for_former_owner().await;
+            check_lease(&*self.node.port)?;
+            self.topics.next_batch();
+            let mut out = Vec::new();
+            for record in batch.records {
+                if self.coder.has_transforms() {
+                    self.transform_and_send(producer, index, record, &mut out, &mut sent).await?;
+                } else {
+                    self.send(producer, index, record, &mut sent).await?;
+                }
+            }
+        }
+        if let Some(position) = batch.progress {
+            self.last[index] = position.clone();
+            self.ledger.enter_done(index, position);
+        }
+        let counters = &self.memory.counters;
+        Counters::add(&counters.sent, sent.messages);
+        Counters::add(&counters.sent_bytes, sent.bytes);
+        Counters::add(&counters.dropped, sent.dropped);
+        self.ledger.batch_sent(index, sent.messages);
+        Ok(())
+    }
+
+    /// Stores where a partition without a stored position starts, before anything of it is sent.
+    async fn store_start(&mut self, at: usize, batch: &Batch) -> Result<(), Exit> {
+        let index = self.inputs[at].index;
+        let (Some(position), true) = (&batch.progress, batch.records.is_empty()) else {
+            let partition = self.partitions[index].partition.original();
+            let text = format!("the reader of {partition} sent records before the position at which it starts");
+            return Err(Exit::failed(Error::new(ErrorKind::Internal, Phase::Stream, text)));
+        };
+        self.ledger.enter_done(index, position.clone());
+        self.ledger.advance();
+        self.ledger.commit();
+        let memory = self.memory.clone();
+        let _start = memory.encoder.waiting(Wait::StartPosition);
+        while !position.0.is_empty() {
+            match self.ledger.settled().await {
+                Ok(covered) => {
+                    let stored = covered.iter().any(|(i, p)| *i == index && p == position);
+                    self.tell_durable(Ok(covered))?;
+                    if stored {
+                        break;
+                    }
+                }
+                Err(error) => {
+                    self.tell_durable(Err(error))?;
+                    tokio::time::sleep(self.node.options.commit_interval).await;
+                    self.ledger.settle_again();
+                }
+            }
+        }
+        self.inputs[at].known = true;
+        Ok(())
+    }
+
+    async fn transform_and_send(
+        &mut self,
+        producer: &mut dyn Producer,
+        index: usize,
+        record: Record,
+        out: &mut Vec<Record>,
+        sent: &mut Sent,
+    ) -> Result<(), Exit> {
+        let position = record.position.clone();
+        let about = coordinates(&record);
+        let mut attempt = None;
+        loop {
+            // A copy, because an attempt uses the record up.
+            match self.coder.transform(record.clone(), out) {
+                Ok(()) => break,
+                Err(fault) => match self.judge(&mut attempt, fault, &about, index).await? {
+                    true => continue,
+                    false => {
+                        self.pass_by(index, position);
+                        return Ok(());
+                    }
+                },
+            }
+        }
+        if out.is_empty() {
+            sent.dropped += 1;
+            self.pass_by(index, position);
+            return Ok(());
+        }
+        let several = out.len();
+        for (n, mut record) in out.drain(..).enumerate() {
+            // A change counts as delivered with the last of its messages.
+            record.position = if n + 1 == several { position.clone() } else { self.last[index].clone() };
+            self.send(producer, index, record, sent).await?;
+        }
+        Ok(())
+    }
+
+    /// Encodes one record and hands it to the producer. Waits only if there is no room, or for the
+    /// first message of a topic.
+    async fn send(
+        &mut self,
+        producer: &mut dyn Producer,
+        index: usize,
+        record: Record,
+        sent: &mut Sent,
+    ) -> Result<(), Exit> {
+        if !self.topics.is_ready(&record.topic) {
+            let _topic = self.memory.encoder.waiting(Wait::Topic);
+            producer.prepare_topic(&record.topic).await.map_err(Exit::failed)?;
+            self.topics.prepared(&record.topic);
+            check_lease(&*self.node.port)?;
+        }
+        let mut attempt = None;
+        let encoded = loop {
+            match self.coder.encode(&record) {
+                Ok(encoded) => break encoded,
+                Err(fault) => {
+                    if !self.judge(&mut attempt, fault, &record, index).await? {
+                        self.pass_by(index, record.position);
+                        return Ok(());
+                    }
+                }
+            }
+        };
+        let size = encoded.size();
+        let identity = || RefusedMessage {
+            partition: index,
+            position: record.position.clone(),
+            topic: record.topic.clone(),
+            size,
+        };
+        let treatment = if self.refusals.is_empty() { Treatment::Send } else { self.refusals.treatment(&identity()) };
+        match treatment {
+            Treatment::Send => {}
+            Treatment::LeaveOut => {
+                count(&self.memory.errors.total_records_skipped);
+                self.pass_by(index, record.position);
+                return Ok(());
+            }
+            Treatment::SendAlone => {
+                self.flush(producer).await?;
+                check_lease(&*self.node.port)?;
+            }
+        }
+        let message = self.coder.message(&record, &encoded);
+        let mut entered = self.ledger.enter(index, record.position.clone());
+        let seq = loop {
+            match entered {
+                Ok(seq) => break seq,
+                Err(Full(back)) => {
+                    let _broker = self.memory.encoder.waiting(Wait::Broker);
+                    let window = self.ledger.window().clone();
+                    tokio::select! {
+                        () = window.advanced() => {}
+                        error = drain_expired(&self.signals, &self.node) => {
+                            self.gave_up_waiting = true;
+                            return Err(Exit::failed(error));
+                        }
+                    }
+                    self.ledger.tick();
+                    check_lease(&*self.node.port)?;
+                    entered = self.ledger.enter(index, back);
+                }
+            }
+        };
+        self.ledger.identify(seq, identity);
+        self.alone = (treatment == Treatment::SendAlone).then_some(seq);
+        let mut answer = producer.try_send(seq, &message);
+        while let Err(Refused::Full) = answer {
+            {
+                let _broker = self.memory.encoder.waiting(Wait::Broker);
+                let mut room = producer.room();
+                let mut expired = pin!(drain_expired(&self.signals, &self.node));
+                loop {
+                    tokio::select! {
+                        () = &mut room => break,
+                        () = at(self.ledger.due()) => self.ledger.tick(),
+                        error = &mut expired => {
+                            self.gave_up_waiting = true;
+                            return Err(Exit::failed(error));
+                        }
+                    }
+                }
+            }
+            check_lease(&*self.node.port)?;
+            answer = producer.try_send(seq, &message);
+        }
+        match answer {
+            Ok(()) => {
+                sent.messages += 1;
+                sent.bytes += size as u64;
+            }
+            Err(Refused::Failed(error)) if error.kind == ErrorKind::MessageTooLarge => {
+                // If it is not tolerated, the number stays unanswered: nothing behind it is committed.
+                self.judge(&mut None, Fault::refused_by_client(error), &record, index).await?;
+                self.ledger.leave_out(seq);
+            }
+            Err(Refused::Failed(error)) => return Err(Exit::failed(error)),
+            Err(Refused::Full) => {}
+        }
+        if self.alone.is_some() {
+            self.flush(producer).await?;
+            check_lease(&*self.node.port)?;
+            self.alone = None;
+            self.refusals.passed();
+            self.memory.refusals.lock().passed();
+        }
+        self.last[index] = record.position;
+        Ok(())
+    }
+
+    /// Goes on without a message: the position counts with what was sent before.
+    fn pass_by(&mut self, index: usize, position: Position) {
+        self.last[index] = position.clone();
+        self.ledger.enter_done(index, position);
+    }
+
+    /// Whether a failed operation is to be tried again (after its delay) or the record left out.
+    async fn judge(
+        &mut self,
+        attempt: &mut Option<Attempt>,
+        fault: Fault,
+        record: &Record,
+        index: usize,
+    ) -> Result<bool, Exit> {
+        let text = fault.error.to_string();
+        match self.coder.judge(attempt, fault, record) {
+            Verdict::Retry(delay) => {
+                tokio::time::sleep(delay).await;
+                check_lease(&*self.node.port)?;
+                Ok(true)
+            }
+            Verdict::Skip => {
+                warn!(
+                    topic = %record.topic,
+                    partition = %self.partitions[index].partition.original(),
+                    offset = %offset_text(&*self.connector, &record.position),
+                    error = %self.memory.hide(&text),
+                    "a record is left out because errors are tolerated"
+                );
+                Ok(false)
+            }
+            Verdict::Fail(error) => {
+                Err(Exit::failed(locate(error, &*self.connector, &self.partitions[index], &record.position)))
+            }
+        }
+    }
+
+    /// A new owner in `plain` mode sends only after the former one's last sends have ended.
+    async fn wait_for_former_owner(&mut self) {
+        if let Some(until) = self.send_after.take().filter(|until| *until > Instant::now()) {
+            let _former = self.memory.encoder.waiting(Wait::FormerOwner);
+            tokio::time::sleep_until(until.into()).await;
+        }
+    }
+}
