@@ -171,7 +171,9 @@ impl MongoDbConnector {
                     }
                     _ => known = Some(now),
                 },
-                Err(error) => warn!(error = %error.kind, "config.shards cannot be read, the known shards stay"),
+                Err(error) => {
+                    warn!(error = errors::text(&error), "config.shards cannot be read, the known shards stay")
+                }
             }
             tokio::time::sleep(config.connection.topology_interval).await;
         }

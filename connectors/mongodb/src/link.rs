@@ -74,9 +74,13 @@ impl Link {
         }
     }
 
-    /// The server answered.
+    /// The server did what was asked of it: an outage is over.
     pub(crate) fn answered(&mut self) {
         self.outage.over();
+        self.contact();
+    }
+
+    fn contact(&self) {
         let now = SystemTime::now().duration_since(UNIX_EPOCH).unwrap_or_default().as_millis();
         self.progress.last_contact_ms.store(i64::try_from(now).unwrap_or(i64::MAX), Ordering::Relaxed);
     }
@@ -115,8 +119,9 @@ impl Link {
     ) -> Result<ChangeStream, Ended> {
         loop {
             match ChangeStream::open(&self.client, settings, start, images, budget).await {
+                // Opening alone proves little: a stream may fail with its next answer, again and again.
                 Ok(stream) => {
-                    self.answered();
+                    self.contact();
                     return Ok(stream);
                 }
                 Err(error) if errors::class(&error) == Class::FromInvalidate => {
@@ -149,16 +154,22 @@ async fn wait_out(
         Class::Lost => return Err(Ended::Lost(errors::error(error, phase))),
         _ => return Err(Ended::Final(errors::error(error, phase))),
     }
+    let said = errors::text(error);
     let Some(delay) = outage.failed() else {
         let message = format!("Unable to connect to MongoDB after {} attempts", outage.attempts());
-        return Err(Error::new(ErrorKind::SourceRefused, phase, message)
-            .because(error)
-            .advise("Check that the servers run and can be reached from this node, then restart the task.")
-            .into());
+        let mut error = Error::new(ErrorKind::SourceRefused, phase, message)
+            .advise("check that the servers run and can be reached from this node, then restart the task");
+        error.causes.push(said);
+        return Err(error.into());
     };
     // A stream that worked until now is opened again at once: most elections are over by then.
     let delay = if outage.attempts() == 1 && phase == Phase::Stream { Duration::ZERO } else { delay };
-    warn!(%error, attempt = outage.attempts(), delay_ms = delay.as_millis(), "the server did not answer, trying again");
+    warn!(
+        error = said,
+        attempt = outage.attempts(),
+        delay_ms = delay.as_millis(),
+        "the server did not answer, trying again"
+    );
     tokio::time::sleep(delay).await;
     Ok(())
 }

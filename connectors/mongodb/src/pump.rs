@@ -159,7 +159,7 @@ impl Pump {
             match ended {
                 Ended::Final(error) => return Err(error),
                 Ended::Lost(error) => {
-                    losses = if replies > 0 { 1 } else { losses + 1 };
+                    losses = if replies > 1 { 1 } else { losses + 1 };
                     self.accept_loss(error, position.as_ref(), losses)?;
                 }
             }
@@ -184,7 +184,7 @@ impl Pump {
                 let shards = link
                     .insist(Phase::Start, async |client| match shard::read_shards(&client).await {
                         Err(error) if errors::class(&error) == Class::Permission => {
-                            info!(%error, "offsets of single shards are not looked for");
+                            info!(error = errors::text(&error), "offsets of single shards are not looked for");
                             Ok(Vec::new())
                         }
                         shards => Ok(shards?),
@@ -199,8 +199,8 @@ impl Pump {
     fn accept_loss(&self, error: Error, position: Option<&MongoPosition>, losses: u32) -> Result<(), Error> {
         if losses >= LOSSES_IN_A_ROW {
             return Err(error.advise(
-                "The oplog is too small for a snapshot: the position at its begin was lost before its end, several \
-                 times. Enlarge the oplog or raise snapshot.max.threads, then restart the task.",
+                "the oplog is too small for a snapshot: the position at its begin was lost before its end, several \
+                 times; enlarge the oplog or raise snapshot.max.threads, then restart the task",
             ));
         }
         if self.config.snapshot.mode.reads_when_lost() {
@@ -236,7 +236,7 @@ impl Pump {
         let message =
             format!("{} collections are captured, guardrail.collections.max allows {}", captured.len(), guardrail.max);
         if guardrail.fail {
-            return Err(Error::config(message).advise("Narrow the include lists, or raise the limit."));
+            return Err(Error::config(message).advise("narrow the include lists, or raise the limit"));
         }
         warn!(
             captured = captured.len(),
@@ -286,7 +286,7 @@ impl Pump {
                 Some(time) => return Ok(MongoPosition::at(time)),
                 None => {
                     return Err(Error::config("the server tells neither a resume token nor its operation time")
-                        .advise("Use MongoDB 4.4 or later."));
+                        .advise("use MongoDB 4.4 or later"));
                 }
             }
         }
@@ -365,14 +365,18 @@ impl Pump {
         replies: &mut u64,
     ) -> Result<(), Ended> {
         let opened_at = start.clone();
+        let opened_replies = *replies + 1;
         loop {
             let reply = match stream.next().await {
                 Ok(Some(reply)) => reply,
                 Ok(None) => break,
                 Err(error) => return link.wait_out(&error, Phase::Stream).await,
             };
-            link.answered();
+            // The first one is that of the opening.
             *replies += 1;
+            if *replies > opened_replies {
+                link.answered();
+            }
             match reply.token.clone().map(MongoPosition::behind_batch) {
                 Some(position) if position.token.is_some() => *start = StartAt::behind(&position),
                 _ => warn!("Resume token not available on this poll"),
@@ -400,7 +404,7 @@ struct Followed {
 
 pub(crate) fn standalone() -> Error {
     Error::config("the server is standalone and has no change streams").advise(
-        "Make it a replica set, of one member if need be: start mongod with --replSet rs0, run rs.initiate(), and add \
-         replicaSet=rs0 to mongodb.connection.string.",
+        "make it a replica set, of one member if need be: start mongod with --replSet rs0, run rs.initiate(), and add \
+         replicaSet=rs0 to mongodb.connection.string",
     )
 }

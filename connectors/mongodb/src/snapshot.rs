@@ -20,6 +20,7 @@ use tokio::sync::mpsc;
 use tokio::task::JoinSet;
 use tracing::{info, warn};
 
+use crate::errors;
 use crate::failure::Failure;
 use crate::feed::Feed;
 use crate::filter::{NamespaceFilter, SnapshotSelection};
@@ -298,7 +299,7 @@ impl Copier {
             let ids = self.sessions.lock().clone();
             let refresh = doc! {"refreshSessions": ids};
             if let Err(e) = self.client.database("admin").run_command(refresh).await {
-                warn!(error = %e, "sessions of the snapshot could not be refreshed");
+                warn!(error = errors::text(&e), "sessions of the snapshot could not be refreshed");
             }
         }
     }

@@ -48,8 +48,8 @@ impl SnapshotMode {
              allow snapshots.",
         )
         .advise(
-            "Set snapshot.mode to initial or when_needed to take the snapshot again, or reset the offsets of the \
-             stopped connector to go on from now.",
+            "set snapshot.mode to initial or when_needed to take the snapshot again, or reset the offsets of the \
+             stopped connector to go on from now",
         ))
     }
 }

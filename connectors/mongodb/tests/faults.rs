@@ -6,20 +6,14 @@ use anyhow::{Context, Result};
 use bson::{Document, doc};
 use thalweg_core::{ErrorKind, Policy};
 
+use crate::fixture::bed;
 use crate::fixture::run::{Offsets, Run};
-use crate::fixture::{Bed, bed};
-
-async fn fail(bed: &Bed, times: i32, mut data: Document) -> Result<()> {
-    data.insert("appName", bed.db.name());
-    let point = doc! {"configureFailPoint": "failCommand", "mode": {"times": times}, "data": data};
-    bed.client.database("admin").run_command(point).await?;
-    Ok(())
-}
 
 /// A stream that is opened again goes on with the next change: nothing twice, nothing missing.
 #[tokio::test]
 async fn passing_errors_are_not_noticed() -> Result<()> {
     let bed = bed("faults_passing").await?;
+    let faults = bed.faults().await?;
     let a = bed.db.collection::<Document>("a");
     let config = bed.config(&[("snapshot.mode", "no_data"), ("connect.backoff.initial.delay.ms", "1")]);
     let mut run = Run::start(&config, &Offsets::new()).await?;
@@ -28,7 +22,7 @@ async fn passing_errors_are_not_noticed() -> Result<()> {
     let codes = [43, 91, 136, 234, 10107, 11602];
     let mut written = 0;
     for code in codes {
-        fail(&bed, 1, doc! {"failCommands": ["getMore"], "errorCode": code}).await?;
+        faults.inject(1, doc! {"failCommands": ["getMore"], "errorCode": code}).await?;
         a.insert_one(doc! {"_id": written, "code": code}).await?;
         let record = run.record().await.with_context(|| format!("after code {code}"))?;
         assert_eq!(record.after()["code"], code);
@@ -38,7 +32,7 @@ async fn passing_errors_are_not_noticed() -> Result<()> {
         "failCommands": ["aggregate", "getMore"], "errorCode": 8, "errorLabels": ["ResumableChangeStreamError"],
     };
     for fault in [by_label, doc! {"failCommands": ["getMore", "aggregate"], "closeConnection": true}] {
-        fail(&bed, 3, fault).await?;
+        faults.inject(3, fault).await?;
         a.insert_one(doc! {"_id": written}).await?;
         assert_eq!(run.record().await?.id(), written.to_string());
         written += 1;
@@ -47,9 +41,29 @@ async fn passing_errors_are_not_noticed() -> Result<()> {
     run.stop().await
 }
 
+/// Opening the stream works, every answer after that fails: that ends, and not at full speed.
+#[tokio::test]
+async fn a_stream_that_never_gets_on_is_given_up() -> Result<()> {
+    let bed = bed("faults_endless").await?;
+    let faults = bed.faults().await?;
+    let config = bed.config(&[
+        ("snapshot.mode", "no_data"),
+        ("connect.backoff.initial.delay.ms", "1"),
+        ("connect.max.attempts", "4"),
+    ]);
+    let mut run = Run::start(&config, &Offsets::new()).await?;
+    run.quiet().await?;
+    faults.inject(1000, doc! {"failCommands": ["getMore"], "errorCode": 43}).await?;
+    let error = run.error().await?;
+    assert!(error.to_string().contains("after 4 attempts"), "{error}");
+    assert_eq!(error.policy(), Policy::NeedsUser);
+    Ok(())
+}
+
 #[tokio::test]
 async fn other_errors_end_the_run_with_their_kind() -> Result<()> {
     let bed = bed("faults_final").await?;
+    let faults = bed.faults().await?;
     let config = bed.config(&[("snapshot.mode", "no_data")]);
     let offsets = Offsets::new();
     let mut run = Run::start(&config, &offsets).await?;
@@ -67,7 +81,7 @@ async fn other_errors_end_the_run_with_their_kind() -> Result<()> {
         ("getMore", 18, ErrorKind::Auth),
         ("aggregate", 8000, ErrorKind::Auth),
     ] {
-        fail(&bed, 1, doc! {"failCommands": [command], "errorCode": code}).await?;
+        faults.inject(1, doc! {"failCommands": [command], "errorCode": code}).await?;
         let mut run = Run::start(&config, &offsets.copy()).await?;
         let error = run.error().await?;
         assert_eq!(error.kind, kind, "{command} {code}: {error}");
@@ -75,14 +89,26 @@ async fn other_errors_end_the_run_with_their_kind() -> Result<()> {
     }
     // A final answer about the stream itself.
     for code in [9, 20, 40324, 51091, 40573, 40674, 10334] {
-        fail(&bed, 1, doc! {"failCommands": ["aggregate"], "errorCode": code}).await?;
+        faults.inject(1, doc! {"failCommands": ["aggregate"], "errorCode": code}).await?;
         let error = Run::start(&config, &offsets.copy()).await?.error().await?;
         assert_eq!(error.policy(), Policy::NeedsUser, "{code}: {error}");
         assert_ne!(error.kind, ErrorKind::PositionLost, "{code}");
     }
     // Everything else is worth another try of the supervisor.
-    fail(&bed, 1, doc! {"failCommands": ["getMore"], "errorCode": 8}).await?;
+    faults.inject(1, doc! {"failCommands": ["getMore"], "errorCode": 8}).await?;
     let error = Run::start(&config, &offsets.copy()).await?.error().await?;
+    assert_eq!(error.policy(), Policy::Retry, "{error}");
+    Ok(())
+}
+
+#[tokio::test]
+async fn users_may_name_further_errors_that_pass() -> Result<()> {
+    let bed = bed("faults_named").await?;
+    let faults = bed.faults().await?;
+    let named = bed
+        .config(&[("snapshot.mode", "no_data"), ("internal.custom.retriable.exception", ".*sufficient privileges.*")]);
+    faults.inject(1, doc! {"failCommands": ["aggregate"], "errorCode": 13}).await?;
+    let error = Run::start(&named, &Offsets::new()).await?.error().await?;
     assert_eq!(error.policy(), Policy::Retry, "{error}");
     Ok(())
 }
@@ -90,9 +116,10 @@ async fn other_errors_end_the_run_with_their_kind() -> Result<()> {
 #[tokio::test]
 async fn mgo_08_connection_failures_at_start_are_retried() -> Result<()> {
     let bed = bed("mgo_08").await?;
+    let faults = bed.faults().await?;
     bed.db.collection("a").insert_one(doc! {"_id": 1}).await?;
     let config = bed.config(&[("connect.backoff.initial.delay.ms", "1"), ("connect.backoff.max.delay.ms", "4")]);
-    fail(&bed, 12, doc! {"failCommands": ["hello", "aggregate", "listDatabases"], "closeConnection": true}).await?;
+    faults.inject(12, doc! {"failCommands": ["hello", "aggregate", "listDatabases"], "closeConnection": true}).await?;
     let mut run = Run::start(&config, &Offsets::new()).await?;
     assert_eq!(run.record().await?.op(), "r");
     run.stop().await
@@ -120,6 +147,7 @@ async fn attempts_to_connect_end() -> Result<()> {
 #[tokio::test]
 async fn silence_is_ended_by_the_socket_timeout() -> Result<()> {
     let bed = bed("faults_silence").await?;
+    let faults = bed.faults().await?;
     let config = bed.config(&[
         ("snapshot.mode", "no_data"),
         ("mongodb.socket.timeout.ms", "200"),
@@ -128,7 +156,7 @@ async fn silence_is_ended_by_the_socket_timeout() -> Result<()> {
     ]);
     let mut run = Run::start(&config, &Offsets::new()).await?;
     run.quiet().await?;
-    fail(&bed, 1, doc! {"failCommands": ["getMore"], "blockConnection": true, "blockTimeMS": 30_000}).await?;
+    faults.inject(1, doc! {"failCommands": ["getMore"], "blockConnection": true, "blockTimeMS": 30_000}).await?;
     bed.db.collection("a").insert_one(doc! {"_id": 1}).await?;
     let record = tokio::time::timeout(std::time::Duration::from_secs(15), run.record()).await??;
     assert_eq!(record.id(), "1");

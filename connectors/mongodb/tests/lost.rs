@@ -162,11 +162,8 @@ async fn a_broken_connection_is_not_a_lost_position() -> Result<()> {
     let mut run = Run::start(&bed.config(&[]), &offsets).await?;
     while run.quiet().await?.get("initsync").is_some() {}
     run.stop().await?;
-    let point = doc! {
-        "configureFailPoint": "failCommand", "mode": {"times": 3},
-        "data": {"failCommands": ["aggregate"], "closeConnection": true, "appName": "lost_not"},
-    };
-    bed.client.database("admin").run_command(point).await?;
+    let faults = bed.faults().await?;
+    faults.inject(3, doc! {"failCommands": ["aggregate"], "closeConnection": true}).await?;
     let config = bed.config(&[("connect.backoff.initial.delay.ms", "1")]);
     let mut run = Run::start(&config, &offsets).await?;
     bed.db.collection("a").insert_one(doc! {"_id": 1}).await?;

@@ -236,11 +236,8 @@ async fn a_failing_read_fails_the_snapshot_as_a_whole() -> Result<()> {
     numbered(&bed.db.collection("b"), 300).await?;
     let offsets = Offsets::new();
     let config = bed.config(&[("snapshot.fetch.size", "100")]);
-    let point = doc! {
-        "configureFailPoint": "failCommand", "mode": {"times": 1},
-        "data": {"failCommands": ["getMore"], "errorCode": 43, "appName": "snapshot_fails"},
-    };
-    bed.client.database("admin").run_command(point).await?;
+    let faults = bed.faults().await?;
+    faults.inject(1, doc! {"failCommands": ["getMore"], "errorCode": 43}).await?;
     let mut run = Run::start(&config, &offsets).await?;
     run.record().await?;
     let error = run.error().await?;
