@@ -134,6 +134,11 @@ impl Consensus {
             .await
             .map_err(|e| StartError::Raft(e.to_string()))?;
 
+        if raft.voter_ids().eq([identity.node]) {
+            // Nobody else to ask, and nothing to wait for.
+            raft.trigger().elect(false).await.map_err(|e| StartError::Raft(e.to_string()))?;
+        }
+
         let stop = CancellationToken::new();
         let tasks = TaskTracker::new();
         let consensus = Arc::new(Self {

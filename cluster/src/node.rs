@@ -13,9 +13,11 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use thalweg_actors::Node as Actors;
-use thalweg_actors::Registry;
 use thalweg_actors::NodeOptions;
-use thalweg_config::node::{AdminListeners, Scheme, ClusterShape, Delivery as ConfiguredDelivery, RpcConfig, ShutdownMode, WorkerConfig};
+use thalweg_actors::Registry;
+use thalweg_config::node::{
+    AdminListeners, ClusterShape, Delivery as ConfiguredDelivery, RpcConfig, Scheme, ShutdownMode, WorkerConfig,
+};
 use thiserror::Error;
 use tokio::net::TcpListener;
 use tokio::sync::watch;
@@ -47,7 +49,9 @@ pub enum NodeError {
     DataDir { path: String, source: std::io::Error },
     #[error(transparent)]
     Rest(#[from] BindError),
-    #[error("cannot listen on {address} (thalweg.rpc.listen): {source}; if another process has the port, stop it or choose another")]
+    #[error(
+        "cannot listen on {address} (thalweg.rpc.listen): {source}; if another process has the port, stop it or choose another"
+    )]
     Rpc { address: String, source: std::io::Error },
     #[error(transparent)]
     Tls(#[from] TlsError),
@@ -76,14 +80,13 @@ pub async fn run(parts: Parts, stop: CancellationToken) -> Result<(), NodeError>
     for note in &config.notes {
         tracing::info!(note, "worker configuration");
     }
-    std::fs::create_dir_all(&config.data_dir).map_err(|source| NodeError::DataDir {
-        path: config.data_dir.display().to_string(),
-        source,
-    })?;
+    std::fs::create_dir_all(&config.data_dir)
+        .map_err(|source| NodeError::DataDir { path: config.data_dir.display().to_string(), source })?;
     let listeners = bind_rest(config).await?;
     let (transport, address) = bind_rpc(config).await?;
     let terms = LeaseTerms::new(config.session_timeout, config.heartbeat_interval)?;
-    let settings = Settings { address: address.clone(), formation: formation(&config.cluster), timing: Timing::default() };
+    let settings =
+        Settings { address: address.clone(), formation: formation(&config.cluster), timing: Timing::default() };
     let consensus = Consensus::start(&config.data_dir.join("raft.redb"), settings, Arc::new(transport)).await?;
 
     let clock: Arc<dyn crate::lease::Clock> = Arc::new(SystemClock);
@@ -96,9 +99,9 @@ pub async fn run(parts: Parts, stop: CancellationToken) -> Result<(), NodeError>
         feature_level: crate::raft::command::FEATURE_LEVEL,
     };
     let identity = Identity { node: config.node_id, about, max_delay: config.scheduled_rebalance_max_delay };
-    let herder =
-        Arc::new(Herder::new(identity, view.clone(), consensus.clone(), guard.clone(), clock.clone()));
-    let limits = CommitLimits { interval: config.offset_commit, settle: config.offset_flush_timeout, ..CommitLimits::default() };
+    let herder = Arc::new(Herder::new(identity, view.clone(), consensus.clone(), guard.clone(), clock.clone()));
+    let limits =
+        CommitLimits { interval: config.offset_commit, settle: config.offset_flush_timeout, ..CommitLimits::default() };
     let reports = Arc::new(Coalescer::new(config.node_id, herder.incarnation(), consensus.clone(), limits));
     let leader = Arc::new(LeaderLoop::new(office(config, terms), view.clone(), consensus.clone(), clock));
     let port = Arc::new(NodePort {

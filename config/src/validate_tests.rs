@@ -415,6 +415,15 @@ fn framework_options_are_published_as_kafka_connect_does() {
 }
 
 #[test]
+fn the_version_of_a_plugin_is_default_value_and_recommendation() {
+    let mut v = connector::validate(&good());
+    v.only_value("key.converter.plugin.version", "4.3.0");
+    let row = v.option("key.converter.plugin.version").unwrap();
+    assert_eq!((row.default.as_deref(), row.value.as_deref()), (Some("4.3.0"), Some("4.3.0")));
+    assert_eq!(row.recommended, ["4.3.0"]);
+}
+
+#[test]
 fn the_validate_reply_has_the_recorded_shape() {
     let mut p = good();
     for (k, v) in [("name", "c"), ("connector.class", "MongoDb"), ("poll.interval.ms", "50"), ("tasks.max", "0")] {

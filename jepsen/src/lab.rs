@@ -57,8 +57,7 @@ impl Lab {
 
     /// A client that gives an answer within seconds, whatever is broken.
     pub async fn client(&self) -> Result<Client> {
-        let uri =
-            format!("{}&serverSelectionTimeoutMS=3000&connectTimeoutMS=1000&socketTimeoutMS=5000", self.set.uri());
+        let uri = format!("{}&serverSelectionTimeoutMS=3000&connectTimeoutMS=1000", self.set.uri());
         Ok(Client::with_uri_str(uri).await?)
     }
 

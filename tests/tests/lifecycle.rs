@@ -47,6 +47,58 @@ async fn run_09_pause_stop_and_resume_survive_a_restart() -> Result<()> {
     Ok(())
 }
 
+/// What scripts written for Kafka Connect compare.
+#[tokio::test(flavor = "multi_thread")]
+async fn answers_have_the_members_and_words_of_kafka_connect() -> Result<()> {
+    let (broker, set) = (kafka().await?, mongo().await?);
+    let cluster = Cluster::start(1, &broker.bootstrap(), &[]).await?;
+    let (name, database) = (unique("words"), unique("db"));
+    set.client().await?.database(&database).collection::<Document>("c").insert_one(doc! {"_id": 1}).await?;
+    let rest = cluster.rest()?;
+    let members = |body: &serde_json::Value| body.as_object().unwrap().keys().cloned().collect::<Vec<_>>();
+    let root = rest.get("/").await?.1;
+    assert_eq!(members(&root), ["version", "commit", "kafka_cluster_id"]);
+    let mut config = connector(set, &name, &database);
+    rest.create(&name, config.clone()).await?;
+    rest.awaits(&name, 1, "RUNNING").await?;
+
+    let path = format!("/connectors/{name}");
+    config["name"] = json!(name);
+    config["task.class"] = json!("io.debezium.connector.mongodb.MongoDbConnectorTask");
+    assert_eq!(rest.get(&format!("{path}/tasks")).await?.1[0]["config"], config);
+
+    // The connector object alone restarts before the answer comes.
+    for _ in 0..5 {
+        assert_eq!(rest.post(&format!("{path}/restart"), None).await?.0, 204);
+        assert_eq!(rest.get(&format!("{path}/status")).await?.1["connector"]["state"], "RUNNING");
+        let (status, body) = rest.post(&format!("{path}/restart?onlyFailed=true&includeTasks=true"), None).await?;
+        assert_eq!(
+            (status, &body["connector"]["state"], &body["tasks"][0]["state"]),
+            (202, &json!("RUNNING"), &json!("RUNNING"))
+        );
+    }
+
+    // An offset is there with the first record, which is the last of its snapshot.
+    let offset = until("an offset is shown", SOON, || async {
+        let offsets = rest.get(&format!("{path}/offsets")).await?.1;
+        Ok(offsets["offsets"].get(0).map(|row| row["offset"].clone()))
+    })
+    .await?;
+    assert_eq!(members(&offset), ["sec", "ord", "resume_token"]);
+    rest.put(&format!("{path}/stop"), None).await?;
+    let reset = until("offsets can be reset", SOON, || async {
+        let (status, body) = rest.delete(&format!("{path}/offsets")).await?;
+        Ok((status == 200).then_some(body))
+    })
+    .await?;
+    assert_eq!(
+        reset["message"],
+        "The Connect framework-managed offsets for this connector have been reset successfully. However, if this \
+         connector manages offsets externally, they will need to be manually reset in the system that the connector uses."
+    );
+    Ok(())
+}
+
 #[tokio::test(flavor = "multi_thread")]
 async fn run_03_offsets_outlive_a_delete() -> Result<()> {
     let (broker, set) = (kafka().await?, mongo().await?);

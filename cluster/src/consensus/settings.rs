@@ -39,7 +39,7 @@ pub struct Timing {
     /// A follower that hears nothing waits out the leader's right (the longest of these) and then a
     /// random time between the two, before it asks the others whether they would vote for it. So an
     /// unreachable leader is replaced after 1.4 to 1.8 s, within the lease of the workers; one whose
-    /// process is known to be gone after some 0.1 s.
+    /// process is known to be gone after 0.3 to 0.5 s.
     pub election: (Duration, Duration),
     /// Limit of a proposal.
     pub propose: Duration,
@@ -56,7 +56,7 @@ pub struct Timing {
 impl Default for Timing {
     fn default() -> Self {
         Self {
-            heartbeat: Duration::from_millis(200),
+            heartbeat: Duration::from_millis(250),
             election: (Duration::from_millis(500), Duration::from_millis(900)),
             propose: Duration::from_secs(5),
             snapshot_entries: 2_000,

@@ -63,9 +63,10 @@ impl Face for Facade {
 
     fn standing(&self) -> Standing {
         let standing = self.consensus.standing().borrow().clone();
-        let members = standing.members.values().filter_map(|m| {
-            Some((self.node_at(&m.address)?, Member { address: m.address.clone(), voter: m.voter }))
-        });
+        let members = standing
+            .members
+            .values()
+            .filter_map(|m| Some((self.node_at(&m.address)?, Member { address: m.address.clone(), voter: m.voter })));
         Standing {
             node: self.node,
             cluster: standing.cluster.map(|c| c.to_string()),

@@ -51,6 +51,7 @@ async fn run(seed: u64, n: usize, steps: usize) {
     let outcomes: Arc<Mutex<BTreeMap<String, Outcome>>> = Arc::default();
     let mut down: Vec<String> = Vec::new();
     let mut history = Vec::new();
+    let mut writing = Vec::new();
 
     for step in 0..steps {
         let pick = |sim: &Sim, bound: usize| sim.faults.random(bound as u64) as usize;
@@ -120,11 +121,11 @@ async fn run(seed: u64, n: usize, steps: usize) {
             }
         });
         // The next fault comes while some of them are under way.
-        let work = tokio::spawn(futures::future::join_all(work.collect::<Vec<_>>()));
+        writing.push(tokio::spawn(futures::future::join_all(work.collect::<Vec<_>>())));
         let pause = Duration::from_millis(100 + sim.faults.random(500));
         tokio::time::sleep(pause).await;
         if step % 3 == 2 {
-            work.await.unwrap();
+            futures::future::try_join_all(writing.drain(..)).await.unwrap();
         }
     }
 
@@ -139,7 +140,7 @@ async fn run(seed: u64, n: usize, steps: usize) {
         sim.must_write(name, &format!("healed-{name}")).await;
     }
     let took = healed.elapsed();
-    tokio::time::sleep(sim.timing.propose).await;
+    futures::future::try_join_all(writing).await.unwrap();
     sim.agree().await;
 
     let outcomes = outcomes.lock().clone();

@@ -3,6 +3,7 @@
 //! Everything waits on state. A wait that takes too long fails with what the nodes say of themselves.
 #![allow(clippy::unwrap_used, clippy::expect_used, clippy::panic)]
 
+mod disk;
 mod faults;
 mod forming;
 mod leaving;

@@ -173,6 +173,14 @@ mod tests {
         }
     }
 
+    #[test]
+    fn what_is_stored_before_the_first_record_is_not_shown() {
+        let shown = |offset: Json| is_shown(offset.as_object().unwrap());
+        assert!(!shown(json!({"initsync": true, "undelivered": true})));
+        assert!(shown(json!({"initsync": true})));
+        assert!(shown(json!({"undelivered": false})));
+    }
+
     /// RUN-14: empty entries and null members.
     #[test]
     fn run_14_empty_offsets_are_no_offsets() {
