@@ -6,7 +6,7 @@ use super::*;
 use crate::option::{OptionDef, OptionKind, OptionTable};
 
 fn environment() -> BTreeMap<String, String> {
-    [("DB_PASSWORD", "p4ss word"), ("DB_USER", "joe"), ("HOME", "/root"), ("EMPTY", "")]
+    [("DB_PASSWORD", "p4ss word"), ("DB_USER", "joe"), ("HOME", "/home/joe"), ("EMPTY", "")]
         .map(|(k, v)| (k.to_owned(), v.to_owned()))
         .into()
 }
