@@ -16,7 +16,8 @@ use thalweg_actors::Node as Actors;
 use thalweg_actors::NodeOptions;
 use thalweg_actors::Registry;
 use thalweg_config::node::{
-    AdminListeners, ClusterShape, Delivery as ConfiguredDelivery, RpcConfig, Scheme, ShutdownMode, WorkerConfig,
+    AdminListeners, ClusterShape, Delivery as ConfiguredDelivery, ExactlyOnceSupport, RpcConfig, Scheme, ShutdownMode,
+    WorkerConfig,
 };
 use thiserror::Error;
 use tokio::net::TcpListener;
@@ -61,6 +62,8 @@ pub enum NodeError {
     Start(#[from] StartError),
     #[error(transparent)]
     Herder(#[from] HerderError),
+    #[error("{option} is set, but this build does not honour it: {advice}")]
+    NotServed { option: &'static str, advice: &'static str },
     #[error("this node cannot go on: {0}")]
     Failed(String),
 }
@@ -80,6 +83,7 @@ pub async fn run(parts: Parts, stop: CancellationToken) -> Result<(), NodeError>
     for note in &config.notes {
         tracing::info!(note, "worker configuration");
     }
+    refuse_what_is_not_served(config)?;
     std::fs::create_dir_all(&config.data_dir)
         .map_err(|source| NodeError::DataDir { path: config.data_dir.display().to_string(), source })?;
     let listeners = bind_rest(config).await?;
@@ -195,6 +199,37 @@ pub async fn run(parts: Parts, stop: CancellationToken) -> Result<(), NodeError>
     consensus.shutdown(HAND_OVER).await;
     tracing::info!("node stopped");
     outcome
+}
+
+/// What would be less safe than its owner believes if it were passed over ends the start; what only
+/// changes how answers look is said in the log.
+fn refuse_what_is_not_served(config: &WorkerConfig) -> Result<(), NodeError> {
+    let rest = &config.rest;
+    if rest.basic_auth_file.is_some() {
+        let advice = "put a proxy that asks for a login in front of the REST port and remove the option";
+        return Err(NodeError::NotServed { option: "rest.auth.basic.file", advice });
+    }
+    if rest.admin != AdminListeners::Same {
+        let advice = "/admin is served by 'listeners'; restrict it in a proxy and remove the option";
+        return Err(NodeError::NotServed { option: "admin.listeners", advice });
+    }
+    if config.exactly_once == ExactlyOnceSupport::Enabled {
+        let advice =
+            "remove the option; thalweg.delivery=fenced keeps stale owners out, changes may repeat after a failure";
+        return Err(NodeError::NotServed { option: "exactly.once.source.support", advice });
+    }
+    let looks = [
+        ("access.control.allow.origin", rest.allow_origin.is_empty()),
+        ("access.control.allow.methods", rest.allow_methods.is_empty()),
+        ("response.http.headers.config", rest.response_headers.is_empty()),
+    ];
+    for (option, _) in looks.iter().filter(|(_, unset)| !unset) {
+        tracing::warn!(
+            option,
+            "this build does not honour the option; a proxy in front of the node can add the headers"
+        );
+    }
+    Ok(())
 }
 
 fn node_options(config: &WorkerConfig) -> NodeOptions {

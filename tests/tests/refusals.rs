@@ -48,6 +48,8 @@ async fn run_02_wrong_configurations_are_400_with_every_message() -> Result<()> 
     .await?;
     refused(&cluster, with(good.clone(), &[("transforms", "t")]), &["transforms", "t"]).await?;
     refused(&cluster, with(good.clone(), &[("value.converter", "no.such.Converter")]), &["value.converter"]).await?;
+    refused(&cluster, with(good.clone(), &[("exactly.once.support", "required")]), &["exactly.once.support", "fenced"])
+        .await?;
     refused(&cluster, with(good.clone(), &[("tasks.max", "abc")]), &["tasks.max", "abc"]).await?;
     let nowhere = format!("mongodb://127.0.0.1:{}/?replicaSet=rs0", free_port()?);
     let quick = ("mongodb.server.selection.timeout.ms", "500");
@@ -159,6 +161,18 @@ async fn a_node_that_cannot_start_says_why() -> Result<()> {
     assert!(said.contains("thalweg.node.id") && said.contains("zero"), "{said}");
 
     let free = free_port()?;
+    let users = folder.path().join("users");
+    std::fs::write(&users, "joe: secret\n")?;
+    for (option, value) in [
+        ("rest.auth.basic.file", users.display().to_string()),
+        ("admin.listeners", String::new()),
+        ("exactly.once.source.support", "enabled".to_owned()),
+    ] {
+        std::fs::write(&file, format!("{base}listeners=http://127.0.0.1:{free}\n{option}={value}\n"))?;
+        let said = failing(&file)?;
+        assert!(said.contains(option), "{option}: {said}");
+    }
+
     let seeds = "thalweg.rpc.listen=127.0.0.1:19999\nthalweg.node.id=1\nthalweg.seeds=127.0.0.1:1,127.0.0.1:2\n";
     std::fs::write(&file, format!("{base}listeners=http://127.0.0.1:{free}\n{seeds}"))?;
     let said = failing(&file)?;

@@ -67,6 +67,11 @@ pub fn check_options(registry: &Registry, worker: &Properties, raw: &Properties)
         }
     }
     validation.warnings.extend(delivery.warnings);
+    if config.get("exactly.once.support").is_some_and(|v| v.trim().eq_ignore_ascii_case("required")) {
+        let text = "exactly-once delivery is not supported yet; with 'requested' and thalweg.delivery=fenced stale \
+                    owners are kept out, and changes may repeat after a failure";
+        validation.invalid("exactly.once.support", text);
+    }
     if let Err(error) = Chain::check(config) {
         validation.error("transforms", error);
     }
