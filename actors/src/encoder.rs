@@ -163,6 +163,8 @@ enum Step {
     Command(Option<Command>),
     Tick,
     Settled(Result<Covered, Error>),
+    /// Messages that the producer held back can leave.
+    HandOver,
     Batch(usize, Batch),
     InputEnded(usize),
     Close,
@@ -336,6 +338,7 @@ impl Encoder {
                     command = self.commands.recv() => Step::Command(command),
                     () = at(due) => Step::Tick,
                     settled = self.ledger.settled() => Step::Settled(settled),
+                    () = producer.ready() => Step::HandOver,
                     (input, batch) = next_batch(&mut self.inputs, &mut self.turn) => match batch {
                         Some(batch) => Step::Batch(input, batch),
                         None => Step::InputEnded(input),
@@ -353,6 +356,10 @@ impl Encoder {
                 Step::Command(None) | Step::Close => return Ok(()),
                 Step::Tick => self.ledger.tick(),
                 Step::Settled(settled) => self.tell_durable(settled)?,
+                Step::HandOver => {
+                    check_lease(&*self.node.port)?;
+                    producer.hand_over().map_err(Exit::failed)?;
+                }
                 Step::Batch(input, batch) => self.send_batch(producer, input, batch).await?,
                 Step::InputEnded(input) => self.finish_input(producer, input).await?,
             }
@@ -390,7 +397,15 @@ impl Encoder {
     async fn flush(&mut self, producer: &mut dyn Producer) -> Result<(), Exit> {
         if self.ledger.in_flight() > 0 {
             let _broker = self.memory.encoder.waiting(Wait::Broker);
-            if let Err(error) = producer.flush(self.node.options.flush_timeout).await {
+            let end = tokio::time::Instant::now() + self.node.options.flush_timeout;
+            match tokio::time::timeout_at(end, hand_over(&self.node, producer)).await {
+                Ok(handed) => handed?,
+                Err(_) => {
+                    self.gave_up_waiting = true;
+                    return Err(Exit::failed(unanswered(&self.node)));
+                }
+            }
+            if let Err(error) = producer.flush(end - tokio::time::Instant::now()).await {
                 self.gave_up_waiting = true;
                 return Err(Exit::failed(error));
             }
@@ -402,6 +417,16 @@ impl Encoder {
         }
         Ok(())
     }
+}
+
+/// Sends what the producer holds back. Before every wait that may be long.
+async fn hand_over(node: &NodeContext, producer: &mut dyn Producer) -> Result<(), Exit> {
+    while producer.holds_back() {
+        producer.ready().await;
+        check_lease(&*node.port)?;
+        producer.hand_over().map_err(Exit::failed)?;
+    }
+    Ok(())
 }
 
 fn lease_lost() -> Error {

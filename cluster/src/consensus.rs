@@ -193,6 +193,11 @@ impl Consensus {
         &self.local
     }
 
+    /// Whether this node has never been in a group.
+    pub fn is_pristine(&self) -> bool {
+        self.store.is_pristine()
+    }
+
     pub fn view(&self) -> &Arc<StateView> {
         &self.view
     }

@@ -40,6 +40,9 @@ pub struct Identity {
     pub about: NodeAbout,
     /// `scheduled.rebalance.max.delay.ms`.
     pub max_delay: Duration,
+    /// How long a node waits for an earlier process of the same id, last seen at another address, to be
+    /// taken for lost: longer than a lease.
+    pub patience: Duration,
 }
 
 /// Why the herder ended although nobody told it to. The process has to end.
@@ -50,6 +53,11 @@ pub enum HerderError {
          of its own"
     )]
     Superseded(NodeId),
+    #[error(
+        "thalweg.node.id={node} is in use: node {node} is running at {address}; every node needs an id of its own, \
+         change the one of this process ({mine})"
+    )]
+    IdInUse { node: NodeId, address: String, mine: String },
     #[error("node {0} was removed from the cluster; delete its data directory to let it join as a new one")]
     Removed(NodeId),
     #[error("node {node} cannot register: {why}")]
@@ -161,6 +169,7 @@ impl Herder {
 
     async fn register(&self, boot: [u8; 16]) -> Result<u64, HerderError> {
         let node = self.identity.node;
+        let patience = Instant::now() + self.identity.patience;
         loop {
             let command = CommandV1::RegisterNode {
                 node,
@@ -177,7 +186,13 @@ impl Herder {
                 Ok(Reply::Refused(why @ (Refusal::FeatureLevel { .. } | Refusal::TooLarge { .. }))) => {
                     return Err(HerderError::Refused { node, why: why.to_string() });
                 }
-                Ok(other) => tracing::warn!(node, reply = ?other, "registration was refused; trying again"),
+                Ok(Reply::Refused(Refusal::NodeIdInUse { address, .. })) if Instant::now() >= patience => {
+                    return Err(HerderError::IdInUse { node, address, mine: self.identity.about.rpc_address.clone() });
+                }
+                Ok(Reply::Refused(why)) => {
+                    tracing::warn!(node, %why, "registration was refused; trying again");
+                }
+                Ok(other) => tracing::warn!(node, reply = ?other, "registration was answered strangely; trying again"),
                 Err(ProposeError::NoLeader) => tracing::debug!(node, "no leader to register with; trying again"),
                 Err(error) => tracing::warn!(node, error = %error, "registration failed; trying again"),
             }

@@ -16,8 +16,8 @@ use thalweg_actors::Node as Actors;
 use thalweg_actors::NodeOptions;
 use thalweg_actors::Registry;
 use thalweg_config::node::{
-    AdminListeners, ClusterShape, Delivery as ConfiguredDelivery, ExactlyOnceSupport, RpcConfig, Scheme, ShutdownMode,
-    WorkerConfig,
+    ClusterShape, Delivery as ConfiguredDelivery, ExactlyOnceSupport, Listener as Address, RpcConfig, Scheme,
+    ShutdownMode, WorkerConfig,
 };
 use thiserror::Error;
 use tokio::net::TcpListener;
@@ -35,7 +35,7 @@ use crate::logging::Loggers;
 use crate::plan::Limits;
 use crate::port::NodePort;
 use crate::raft::command::{Delivery, DrainMode, NodeAbout};
-use crate::rest::{BindError, Listener, Server, router};
+use crate::rest::{BindError, DoorError, Doors, Listener, Server};
 use crate::rpc::tcp::TcpTransport;
 use crate::rpc::tls::{Tls, TlsError, TlsFiles};
 use facade::Facade;
@@ -58,6 +58,8 @@ pub enum NodeError {
     Tls(#[from] TlsError),
     #[error(transparent)]
     Lease(#[from] TermsError),
+    #[error(transparent)]
+    Doors(#[from] DoorError),
     #[error(transparent)]
     Start(#[from] StartError),
     #[error(transparent)]
@@ -86,12 +88,15 @@ pub async fn run(parts: Parts, stop: CancellationToken) -> Result<(), NodeError>
     refuse_what_is_not_served(config)?;
     std::fs::create_dir_all(&config.data_dir)
         .map_err(|source| NodeError::DataDir { path: config.data_dir.display().to_string(), source })?;
-    let listeners = bind_rest(config).await?;
+    let doors = Doors::new(&config.rest)?;
+    let bound = bind_rest(config, &doors).await?;
     let (transport, address) = bind_rpc(config).await?;
     let terms = LeaseTerms::new(config.session_timeout, config.heartbeat_interval)?;
     let settings =
         Settings { address: address.clone(), formation: formation(&config.cluster), timing: Timing::default() };
     let consensus = Consensus::start(&config.data_dir.join("raft.redb"), settings, Arc::new(transport)).await?;
+
+    let newcomer = consensus.is_pristine();
 
     let clock: Arc<dyn crate::lease::Clock> = Arc::new(SystemClock);
     let view = consensus.view().clone();
@@ -102,7 +107,12 @@ pub async fn run(parts: Parts, stop: CancellationToken) -> Result<(), NodeError>
         rpc_address: address,
         feature_level: crate::raft::command::FEATURE_LEVEL,
     };
-    let identity = Identity { node: config.node_id, about, max_delay: config.scheduled_rebalance_max_delay };
+    let identity = Identity {
+        node: config.node_id,
+        about,
+        max_delay: config.scheduled_rebalance_max_delay,
+        patience: terms.ended() * 2,
+    };
     let herder = Arc::new(Herder::new(identity, view.clone(), consensus.clone(), guard.clone(), clock.clone()));
     let limits =
         CommitLimits { interval: config.offset_commit, settle: config.offset_flush_timeout, ..CommitLimits::default() };
@@ -150,7 +160,9 @@ pub async fn run(parts: Parts, stop: CancellationToken) -> Result<(), NodeError>
     tasks.spawn(async move { writer.run(token).await });
     tasks.spawn(facade::watch_peers(facade.clone(), background.clone()));
     tasks.spawn(facade::follow_loggers(facade.clone(), background.clone()));
-    tasks.spawn(Server { listeners, router: router(api) }.run(rest.clone()));
+    let listeners =
+        bound.into_iter().map(|(address, listener)| (listener, doors.router(&address, api.clone()))).collect();
+    tasks.spawn(Server { listeners }.run(rest.clone()));
     let (mut placed, runner) = (herder.placed(), actors.clone());
     let token = background.clone();
     tasks.spawn(async move {
@@ -188,6 +200,15 @@ pub async fn run(parts: Parts, stop: CancellationToken) -> Result<(), NodeError>
             Err(NodeError::Failed(failed.ok().and_then(|f| f.clone()).unwrap_or_default()))
         }
     };
+    if newcomer && matches!(outcome, Err(NodeError::Herder(HerderError::IdInUse { .. }))) {
+        // It had to join the group before it could ask for its id.
+        match consensus.leave(LEAVE).await {
+            Ok(()) => {
+                tracing::warn!(data = %config.data_dir.display(), "left the group again; delete the data directory")
+            }
+            Err(error) => tracing::warn!(%error, "this node could not leave the group that it joined"),
+        }
+    }
     let report = actors.shutdown(config.task_shutdown_timeout).await;
     if !report.abandoned.is_empty() {
         tracing::warn!(units = report.abandoned.len(), "units did not end in time");
@@ -201,33 +222,12 @@ pub async fn run(parts: Parts, stop: CancellationToken) -> Result<(), NodeError>
     outcome
 }
 
-/// What would be less safe than its owner believes if it were passed over ends the start; what only
-/// changes how answers look is said in the log.
+/// What would be less safe than its owner believes if it were passed over ends the start.
 fn refuse_what_is_not_served(config: &WorkerConfig) -> Result<(), NodeError> {
-    let rest = &config.rest;
-    if rest.basic_auth_file.is_some() {
-        let advice = "put a proxy that asks for a login in front of the REST port and remove the option";
-        return Err(NodeError::NotServed { option: "rest.auth.basic.file", advice });
-    }
-    if rest.admin != AdminListeners::Same {
-        let advice = "/admin is served by 'listeners'; restrict it in a proxy and remove the option";
-        return Err(NodeError::NotServed { option: "admin.listeners", advice });
-    }
     if config.exactly_once == ExactlyOnceSupport::Enabled {
         let advice =
             "remove the option; thalweg.delivery=fenced keeps stale owners out, changes may repeat after a failure";
         return Err(NodeError::NotServed { option: "exactly.once.source.support", advice });
-    }
-    let looks = [
-        ("access.control.allow.origin", rest.allow_origin.is_empty()),
-        ("access.control.allow.methods", rest.allow_methods.is_empty()),
-        ("response.http.headers.config", rest.response_headers.is_empty()),
-    ];
-    for (option, _) in looks.iter().filter(|(_, unset)| !unset) {
-        tracing::warn!(
-            option,
-            "this build does not honour the option; a proxy in front of the node can add the headers"
-        );
     }
     Ok(())
 }
@@ -243,16 +243,13 @@ fn node_options(config: &WorkerConfig) -> NodeOptions {
     }
 }
 
-async fn bind_rest(config: &WorkerConfig) -> Result<Vec<Listener>, NodeError> {
-    let mut addresses = config.rest.listeners.clone();
-    if let AdminListeners::Own(own) = &config.rest.admin {
-        addresses.extend(own.iter().filter(|l| !config.rest.listeners.contains(l)).cloned());
-    }
+async fn bind_rest(config: &WorkerConfig, doors: &Doors) -> Result<Vec<(Address, Listener)>, NodeError> {
     let tls = config.rest.tls.as_ref().map(crate::rest::acceptor).transpose()?;
     let mut bound = Vec::new();
-    for listener in &addresses {
-        let tls = if listener.scheme == Scheme::Https { tls.clone() } else { None };
-        bound.push(Listener::bind(&listener.address.host, listener.address.port, tls).await?);
+    for address in doors.addresses() {
+        let tls = if address.scheme == Scheme::Https { tls.clone() } else { None };
+        let listener = Listener::bind(&address.address.host, address.address.port, tls).await?;
+        bound.push((address, listener));
     }
     Ok(bound)
 }
@@ -273,7 +270,8 @@ async fn bind_rpc(config: &WorkerConfig) -> Result<(TcpTransport, String), NodeE
     });
     let address = match rpc {
         Some(RpcConfig { advertised, .. }) => advertised.to_string(),
-        None => socket.local_addr().map_or_else(|_| "127.0.0.1:0".to_owned(), |a| a.to_string()),
+        // The same after every start: it is how the registry recognises the node.
+        None => "127.0.0.1:0".to_owned(),
     };
     Ok((TcpTransport::new(socket, tls.transpose()?), address))
 }

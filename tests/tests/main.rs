@@ -1,6 +1,7 @@
 //! End-to-end tests: the real binary against real MongoDB and real Kafka.
 
 mod architecture;
+mod doors;
 mod lifecycle;
 mod reference;
 mod refusals;

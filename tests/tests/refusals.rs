@@ -6,7 +6,7 @@ use std::time::Duration;
 use anyhow::{Context, Result};
 use bson::{Document, doc};
 use serde_json::{Value, json};
-use thalweg_tests::{Cluster, Topic, free_port, node, until};
+use thalweg_tests::{Broker, BrokerOptions, Cluster, Topic, free_port, node, until};
 
 use crate::shared::{connector, kafka, mongo, unique, with};
 
@@ -113,6 +113,33 @@ async fn kfk_03_an_oversized_record_fails_with_coordinates_or_is_left_out() -> R
 }
 
 #[tokio::test(flavor = "multi_thread")]
+async fn kfk_06_a_missing_topic_that_nobody_may_create_fails_the_task_and_loses_nothing() -> Result<()> {
+    let settings = vec![("auto.create.topics.enable".to_owned(), "false".to_owned())];
+    let broker = Broker::with(BrokerOptions { settings, ..Default::default() }).await?;
+    let (cluster, set) = (Cluster::start(1, &broker.bootstrap(), &[]).await?, mongo().await?);
+    let (name, database) = (unique("missing"), unique("db"));
+    let collection = set.client().await?.database(&database).collection::<Document>("c");
+    collection.insert_one(doc! {"_id": 1}).await?;
+    let rest = cluster.rest()?;
+    rest.create(&name, connector(set, &name, &database)).await?;
+    let status = rest.awaits(&name, 1, "FAILED").await?;
+    let trace = status["tasks"][0]["trace"].as_str().context("a trace")?;
+    let topic = format!("{name}.{database}.c");
+    for part in [topic.as_str(), "topic.creation"] {
+        assert!(trace.contains(part), "'{part}' is not in: {trace}");
+    }
+    collection.insert_one(doc! {"_id": 2}).await?;
+    let creating = [("topic.creation.default.partitions", "1"), ("topic.creation.default.replication.factor", "1")];
+    let config = with(connector(set, &name, &database), &creating);
+    let (status, body) = rest.put(&format!("/connectors/{name}/config"), Some(&config)).await?;
+    assert_eq!(status, 200, "{body}");
+    let read = Topic::read(&broker.bootstrap(), &topic)?.take(2, SOON).await?;
+    let keys: Vec<Value> = read.iter().map(|m| m.key_json()["id"].clone()).collect();
+    assert_eq!(keys, [json!("1"), json!("2")]);
+    Ok(())
+}
+
+#[tokio::test(flavor = "multi_thread")]
 async fn clu_09_without_a_majority_writes_are_refused_and_reads_answer() -> Result<()> {
     let mut cluster = Cluster::start(3, &kafka().await?.bootstrap(), &[]).await?;
     let name = unique("alone");
@@ -130,6 +157,26 @@ async fn clu_09_without_a_majority_writes_are_refused_and_reads_answer() -> Resu
     let answer = reqwest::get(format!("http://127.0.0.1:{}/connectors", cluster.nodes[0].rest_port)).await?;
     assert_eq!(answer.status(), 200);
     assert_eq!(answer.headers().get("X-Cluster-Quorum").and_then(|h| h.to_str().ok()), Some("lost"));
+    Ok(())
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_second_process_with_the_same_node_id_is_refused_and_leaves_no_trace() -> Result<()> {
+    let cluster = alone().await?;
+    let twin = cluster.twin(0, &kafka().await?.bootstrap())?;
+    let said = tokio::task::spawn_blocking({
+        let file = twin.file();
+        move || failing(&file)
+    })
+    .await??;
+    let first = format!("127.0.0.1:{}", cluster.nodes[0].rpc_port);
+    for part in ["thalweg.node.id=1", "in use", first.as_str()] {
+        assert!(said.contains(part), "'{part}' is not in: {said}");
+    }
+    let (status, body) = cluster.rest()?.get("/cluster").await?;
+    assert_eq!((status, body["nodes"].as_array().map(Vec::len)), (200, Some(1)), "{body}");
+    let named = body["nodes"][0]["rpc_address"].as_str().unwrap_or_default().to_owned();
+    assert_eq!(named, first, "{body}");
     Ok(())
 }
 
@@ -162,13 +209,15 @@ async fn a_node_that_cannot_start_says_why() -> Result<()> {
 
     let free = free_port()?;
     let users = folder.path().join("users");
-    std::fs::write(&users, "joe: secret\n")?;
+    std::fs::write(&users, "# nobody\n")?;
     for (option, value) in [
         ("rest.auth.basic.file", users.display().to_string()),
-        ("admin.listeners", String::new()),
+        ("response.http.headers.config", "set X(Y): 1".to_owned()),
+        ("access.control.allow.methods", "G E T".to_owned()),
         ("exactly.once.source.support", "enabled".to_owned()),
     ] {
-        std::fs::write(&file, format!("{base}listeners=http://127.0.0.1:{free}\n{option}={value}\n"))?;
+        let origin = "access.control.allow.origin=*";
+        std::fs::write(&file, format!("{base}listeners=http://127.0.0.1:{free}\n{origin}\n{option}={value}\n"))?;
         let said = failing(&file)?;
         assert!(said.contains(option), "{option}: {said}");
     }

@@ -16,7 +16,7 @@ use thalweg_core::tolerance::{Attempt, Verdict};
 use thalweg_core::{Error, ErrorKind, Phase};
 use tracing::warn;
 
-use super::{Encoder, Sent, at, check_lease, count, drain_expired, locate, offset_text};
+use super::{Encoder, Sent, at, check_lease, count, drain_expired, hand_over, locate, offset_text};
 use crate::coder::{Fault, coordinates};
 use crate::counters::Counters;
 use crate::exit::Exit;
@@ -108,7 +108,7 @@ impl Encoder {
             // A copy, because an attempt uses the record up.
             match self.coder.transform(record.clone(), out) {
                 Ok(()) => break,
-                Err(fault) => match self.judge(&mut attempt, fault, &about, index).await? {
+                Err(fault) => match self.judge(producer, &mut attempt, fault, &about, index).await? {
                     true => continue,
                     false => {
                         self.pass_by(index, position);
@@ -142,6 +142,7 @@ impl Encoder {
     ) -> Result<(), Exit> {
         if !self.topics.is_ready(&record.topic) {
             let _topic = self.memory.encoder.waiting(Wait::Topic);
+            hand_over(&self.node, producer).await?;
             producer.prepare_topic(&record.topic).await.map_err(Exit::failed)?;
             self.topics.prepared(&record.topic);
             check_lease(&*self.node.port)?;
@@ -151,7 +152,7 @@ impl Encoder {
             match self.coder.encode(&record) {
                 Ok(encoded) => break encoded,
                 Err(fault) => {
-                    if !self.judge(&mut attempt, fault, &record, index).await? {
+                    if !self.judge(producer, &mut attempt, fault, &record, index).await? {
                         self.pass_by(index, record.position);
                         return Ok(());
                     }
@@ -188,6 +189,10 @@ impl Encoder {
                     let window = self.ledger.window().clone();
                     tokio::select! {
                         () = window.advanced() => {}
+                        () = producer.ready() => {
+                            check_lease(&*self.node.port)?;
+                            producer.hand_over().map_err(Exit::failed)?;
+                        }
                         error = drain_expired(&self.signals, &self.node) => {
                             self.gave_up_waiting = true;
                             return Err(Exit::failed(error));
@@ -228,7 +233,7 @@ impl Encoder {
             }
             Err(Refused::Failed(error)) if error.kind == ErrorKind::MessageTooLarge => {
                 // If it is not tolerated, the number stays unanswered: nothing behind it is committed.
-                self.judge(&mut None, Fault::refused_by_client(error), &record, index).await?;
+                self.judge(producer, &mut None, Fault::refused_by_client(error), &record, index).await?;
                 self.ledger.leave_out(seq);
             }
             Err(Refused::Failed(error)) => return Err(Exit::failed(error)),
@@ -254,6 +259,7 @@ impl Encoder {
     /// Whether a failed operation is to be tried again (after its delay) or the record left out.
     async fn judge(
         &mut self,
+        producer: &mut dyn Producer,
         attempt: &mut Option<Attempt>,
         fault: Fault,
         record: &Record,
@@ -262,6 +268,7 @@ impl Encoder {
         let text = fault.error.to_string();
         match self.coder.judge(attempt, fault, record) {
             Verdict::Retry(delay) => {
+                hand_over(&self.node, producer).await?;
                 tokio::time::sleep(delay).await;
                 check_lease(&*self.node.port)?;
                 Ok(true)

@@ -51,6 +51,7 @@ impl From<Refusal> for ApiError {
             | Refusal::NotFree(_)
             | Refusal::NodeNotAlive(_)
             | Refusal::NodeInUse(_)
+            | Refusal::NodeIdInUse { .. }
             | Refusal::FeatureLevel { .. } => 409,
             Refusal::NotStopped(_) | Refusal::NotStarted(_) | Refusal::Invalid(_) => 400,
             Refusal::TooLarge { .. } => 413,

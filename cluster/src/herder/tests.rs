@@ -95,13 +95,17 @@ struct Node {
 }
 
 fn node() -> Node {
-    let log = LocalLog::new();
+    node_on(LocalLog::new())
+}
+
+fn node_on(log: Arc<LocalLog>) -> Node {
     let clock = Arc::new(SystemClock);
     let guard = Arc::new(LeaseGuard::new(
         LeaseTerms::new(Duration::from_millis(600), Duration::from_millis(100)).unwrap(),
         clock.clone(),
     ));
-    let identity = Identity { node: 1, about: about(1), max_delay: Duration::ZERO };
+    let identity =
+        Identity { node: 1, about: about(1), max_delay: Duration::ZERO, patience: Duration::from_millis(300) };
     let herder = Arc::new(Herder::new(identity, log.view.clone(), log.clone(), guard.clone(), clock));
     let reports = Coalescer::new(1, herder.incarnation(), log.clone(), CommitLimits::default());
     let stop = CancellationToken::new();
@@ -205,6 +209,16 @@ async fn a_second_process_with_the_same_identity_ends_the_first() {
 }
 
 #[tokio::test]
+async fn an_id_that_stays_in_use_elsewhere_ends_the_node_with_both_addresses() {
+    let log = LocalLog::new();
+    let elsewhere = NodeAbout { rpc_address: "elsewhere:9000".into(), ..about(1) };
+    log.apply(CommandV1::RegisterNode { node: 1, boot: [9; 16], about: elsewhere, now_ms: 0, delay_ms: 0 });
+    let node = node_on(log);
+    let expected = HerderError::IdInUse { node: 1, address: "elsewhere:9000".into(), mine: about(1).rpc_address };
+    assert_eq!(node.task.await.unwrap(), Err(expected));
+}
+
+#[tokio::test]
 async fn a_node_that_was_removed_ends() {
     let node = node();
     let first = node.registered(0).await;
@@ -225,7 +239,7 @@ async fn registration_waits_for_a_leader_and_ends_with_an_old_build() {
     log.fail(Some(ProposeError::NoLeader));
     let clock = Arc::new(SystemClock);
     let guard = Arc::new(LeaseGuard::new(LeaseTerms::default(), clock.clone()));
-    let mut identity = Identity { node: 1, about: about(1), max_delay: Duration::ZERO };
+    let mut identity = Identity { node: 1, about: about(1), max_delay: Duration::ZERO, patience: Duration::ZERO };
     let start = |identity: Identity| Herder::new(identity, log.view.clone(), log.clone(), guard.clone(), clock.clone());
     let herder = start(identity.clone());
     let reports = Coalescer::new(1, herder.incarnation(), log.clone(), CommitLimits::default());

@@ -416,6 +416,11 @@ pub enum Refusal {
         limit: u64,
     },
     Invalid(String),
+    /// A process that is there has this node id at another address.
+    NodeIdInUse {
+        node: NodeId,
+        address: String,
+    },
 }
 
 impl fmt::Display for Refusal {
@@ -446,6 +451,7 @@ impl fmt::Display for Refusal {
             }
             Self::TooLarge { what, limit } => write!(f, "{what} is larger than the limit of {limit} bytes"),
             Self::Invalid(why) => f.write_str(why),
+            Self::NodeIdInUse { node, address } => write!(f, "Node {node} is running at {address}"),
         }
     }
 }

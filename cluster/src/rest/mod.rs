@@ -6,7 +6,9 @@
 
 mod body;
 mod handlers;
+mod headers;
 mod limits;
+mod login;
 mod reply;
 mod server;
 mod tls;
@@ -18,13 +20,95 @@ pub use tls::acceptor;
 use std::sync::Arc;
 
 use axum::Router;
-use axum::middleware;
+use axum::middleware::{from_fn, from_fn_with_state};
 use axum::routing::{get, post, put};
+use thalweg_config::node::{AdminListeners, Listener as Address, RestConfig};
+use thiserror::Error;
 
 use crate::api::Api;
 
-/// All routes.
-pub fn router(api: Arc<Api>) -> Router {
+/// An option of the interface that cannot be honoured as it is written.
+#[derive(Debug, Error)]
+pub enum DoorError {
+    #[error(transparent)]
+    Login(#[from] login::LoginError),
+    #[error(transparent)]
+    Header(#[from] headers::HeaderError),
+}
+
+/// What is served where.
+pub struct Doors {
+    users: Option<Arc<login::Users>>,
+    cors: Option<tower_http::cors::CorsLayer>,
+    headers: Arc<[headers::Written]>,
+    admin: AdminListeners,
+    listeners: Vec<Address>,
+}
+
+impl Doors {
+    /// Reads the files that the configuration names.
+    pub fn new(config: &RestConfig) -> Result<Self, DoorError> {
+        Ok(Self {
+            users: config.basic_auth_file.as_deref().map(login::Users::read).transpose()?,
+            cors: headers::cors(&config.allow_origin, &config.allow_methods)?,
+            headers: headers::written(&config.response_headers)?,
+            admin: config.admin.clone(),
+            listeners: config.listeners.clone(),
+        })
+    }
+
+    /// Every address to listen at, once.
+    pub fn addresses(&self) -> Vec<Address> {
+        let mut addresses = self.listeners.clone();
+        if let AdminListeners::Own(own) = &self.admin {
+            addresses.extend(own.iter().filter(|l| !self.listeners.contains(l)).cloned());
+        }
+        addresses
+    }
+
+    /// Routes of one address.
+    pub fn router(&self, address: &Address, api: Arc<Api>) -> Router {
+        let admin_here = match &self.admin {
+            AdminListeners::Same => true,
+            AdminListeners::Off => false,
+            AdminListeners::Own(own) => own.contains(address),
+        };
+        let mut routes = Router::new();
+        if self.listeners.contains(address) {
+            routes = routes.merge(everything_else());
+        }
+        if admin_here {
+            routes = routes.merge(admin());
+        }
+        routes = routes
+            .fallback(reply::not_found)
+            .method_not_allowed_fallback(reply::method_not_allowed)
+            .layer(from_fn(limits::negotiate));
+        if let Some(users) = &self.users {
+            routes = routes.layer(from_fn_with_state(users.clone(), login::ask));
+        }
+        // Outside the login: a browser asks without one what it may do.
+        if let Some(cors) = &self.cors {
+            routes = routes.layer(cors.clone());
+        }
+        if !self.headers.is_empty() {
+            routes = routes.layer(from_fn_with_state(self.headers.clone(), headers::add));
+        }
+        routes
+            .layer(from_fn(limits::in_time))
+            .layer(tower_http::catch_panic::CatchPanicLayer::custom(reply::panicked))
+            .with_state(api)
+    }
+}
+
+fn admin() -> Router<Arc<Api>> {
+    use handlers as h;
+    Router::new()
+        .route("/admin/loggers", get(h::loggers))
+        .route("/admin/loggers/{logger}", get(h::logger).put(h::set_logger))
+}
+
+fn everything_else() -> Router<Arc<Api>> {
     use handlers as h;
     Router::new()
         .route("/", get(h::root))
@@ -54,18 +138,10 @@ pub fn router(api: Arc<Api>) -> Router {
         .route("/connector-plugins/", get(h::plugins))
         .route("/connector-plugins/{plugin}/config", get(h::plugin_config))
         .route("/connector-plugins/{plugin}/config/validate", put(h::validate))
-        .route("/admin/loggers", get(h::loggers))
-        .route("/admin/loggers/{logger}", get(h::logger).put(h::set_logger))
         .route("/cluster", get(h::cluster))
         .route("/cluster/assignments", get(h::assignments))
         .route("/cluster/rebalance", post(h::rebalance))
         .route("/cluster/nodes/{node}", axum::routing::delete(h::remove_node))
         .route("/cluster/nodes/{node}/drain", post(h::drain))
         .route("/cluster/nodes/{node}/undrain", post(h::undrain))
-        .fallback(reply::not_found)
-        .method_not_allowed_fallback(reply::method_not_allowed)
-        .layer(middleware::from_fn(limits::negotiate))
-        .layer(middleware::from_fn(limits::in_time))
-        .layer(tower_http::catch_panic::CatchPanicLayer::custom(reply::panicked))
-        .with_state(api)
 }

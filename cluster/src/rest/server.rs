@@ -57,16 +57,15 @@ impl Listener {
     }
 }
 
-/// Serves `router` on every listener until `stop`.
+/// Serves every listener's routes until `stop`.
 pub struct Server {
-    pub listeners: Vec<Listener>,
-    pub router: Router,
+    pub listeners: Vec<(Listener, Router)>,
 }
 
 impl Server {
     /// Ends when every request in progress was answered or the time for that is up.
     pub async fn run(self, stop: CancellationToken) {
-        let serving = self.listeners.into_iter().map(|l| serve(l, self.router.clone(), stop.clone()));
+        let serving = self.listeners.into_iter().map(|(listener, router)| serve(listener, router, stop.clone()));
         futures::future::join_all(serving).await;
     }
 }

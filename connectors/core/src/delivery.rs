@@ -86,13 +86,31 @@ pub trait Producer: Send {
     /// of each topic; later calls for the same topic are cheap.
     async fn prepare_topic(&mut self, topic: &Arc<str>) -> Result<()>;
 
-    /// Hands over one message with the next sequence number. Never blocks, never waits.
+    /// Takes one message with the next sequence number; it may be held back until messages before it
+    /// are acknowledged. Never blocks, never waits.
     fn try_send(&mut self, seq: u64, message: &Message<'_>) -> Result<(), Refused>;
 
     /// Resolves when [`Producer::try_send`] is worth trying again. Woken by deliveries, no polling.
     async fn room(&mut self);
 
-    /// Resolves when everything handed over so far is acknowledged or failed.
+    /// Whether messages are held back. [`Producer::hand_over`] sends them when [`Producer::ready`] says
+    /// so; call it when no message is coming at once.
+    fn holds_back(&self) -> bool {
+        false
+    }
+
+    /// Resolves when held back messages can be sent, or the producer has failed. Woken, no polling;
+    /// cancel-safe.
+    async fn ready(&mut self) {
+        std::future::pending().await
+    }
+
+    /// Sends some of the messages that are held back, if they can be sent now.
+    fn hand_over(&mut self) -> Result<()> {
+        Ok(())
+    }
+
+    /// Resolves when everything that was sent (and is not held back) is acknowledged or failed.
     async fn flush(&mut self, deadline: Duration) -> Result<()>;
 
     /// Drops everything queued and in flight; nothing is sent afterwards. For a lost lease.

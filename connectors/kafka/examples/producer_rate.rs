@@ -19,7 +19,9 @@ use std::time::{Duration, Instant};
 use anyhow::{Context, Result, bail};
 use thalweg_config::Properties;
 use thalweg_core::Error;
-use thalweg_core::delivery::{Acks, DeliveryMode, EncodedHeaders, Message, ProducerFactory, ProducerIdentity, Refused};
+use thalweg_core::delivery::{
+    Acks, DeliveryMode, EncodedHeaders, Message, Producer, ProducerFactory, ProducerIdentity, Refused,
+};
 use thalweg_kafka::KafkaSinks;
 use thalweg_services::Broker;
 
@@ -121,6 +123,7 @@ async fn send(sinks: &KafkaSinks, mode: DeliveryMode, messages: u64, bytes: usiz
             }
         }
     }
+    release(&mut *producer).await?;
     producer.flush(Duration::from_secs(60)).await?;
     let (took, used) = (started.elapsed(), cpu()? - cpu_before);
     let rate = |over: Duration| messages as f64 / over.as_secs_f64();
@@ -159,6 +162,7 @@ async fn idle(sinks: &KafkaSinks, mode: DeliveryMode, producers: u32) -> Result<
                 Refused::Failed(error) => return Err(error.into()),
             }
         }
+        release(&mut *producer).await?;
         producer.flush(Duration::from_secs(10)).await?;
         open.push(producer);
     }
@@ -201,6 +205,7 @@ async fn single(sinks: &KafkaSinks, mode: DeliveryMode, messages: u64) -> Result
         while let Err(Refused::Full) = producer.try_send(seq, &message) {
             producer.room().await;
         }
+        release(&mut *producer).await?;
         producer.flush(Duration::from_secs(10)).await?;
         took.push(started.elapsed());
     }
@@ -231,10 +236,20 @@ async fn takeover(sinks: &KafkaSinks, mode: DeliveryMode, times: u64) -> Result<
         while let Err(Refused::Full) = producer.try_send(0, &message) {
             producer.room().await;
         }
+        producer.hand_over()?;
         // Long enough for the record to reach the broker, so that its transaction is open there.
         tokio::time::sleep(Duration::from_millis(300)).await;
         println!("{mode:?}: opening number {time} took {} ms", opened.as_millis());
         former.push(producer);
+    }
+    Ok(())
+}
+
+/// Sends what the producer holds back.
+async fn release(producer: &mut dyn Producer) -> Result<()> {
+    while producer.holds_back() {
+        producer.ready().await;
+        producer.hand_over()?;
     }
     Ok(())
 }

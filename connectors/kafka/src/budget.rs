@@ -10,7 +10,7 @@ use std::sync::atomic::{AtomicU64, Ordering};
 use parking_lot::Mutex;
 
 /// Bytes for all producers of a node unless `thalweg.producer.buffer.bytes` says otherwise.
-pub(crate) const DEFAULT_BYTES: u64 = 48 * 1024 * 1024;
+pub(crate) const DEFAULT_BYTES: u64 = 24 * 1024 * 1024;
 /// What a record costs beside key and value: librdkafka's own structures and usual headers.
 const OVERHEAD: u64 = 384;
 

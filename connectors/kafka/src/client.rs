@@ -3,8 +3,8 @@
 //! rdkafka's `ThreadedProducer` is the same in shape, but its thread spins for the last millisecond
 //! of every 100 ms wait (0.8 % of a core for each idle producer, measured), hands each record over
 //! through two reference counts, and builds the client out of reach of its socket settings. Here the
-//! thread sleeps until there is an event, reports a whole event, and only then wakes who waits for
-//! room, when the room is really there.
+//! thread sleeps until there is an event, reports a whole event, and then wakes who waits
+//! until everything is settled.
 //!
 //! Invariants: the native client outlives its queue, its polling thread, and every topic handle.
 //! Closing joins threads, so it happens on the polling thread and never blocks a caller. A
@@ -26,6 +26,7 @@ use rdkafka::{ClientConfig, ClientContext};
 use rdkafka_sys as sys;
 use thalweg_core::{Error, ErrorKind, Phase};
 
+use crate::budget;
 use crate::errors::{self, Coordinates};
 use crate::reports::SinkContext;
 
@@ -285,37 +286,37 @@ impl Link {
                 if event.is_null() {
                     continue;
                 }
-                let freed = match sys::rd_kafka_event_type(event) {
+                let settled = match sys::rd_kafka_event_type(event) {
                     sys::RD_KAFKA_EVENT_DR => self.reports(event),
                     sys::RD_KAFKA_EVENT_ERROR => self.complaint(event),
                     sys::RD_KAFKA_EVENT_LOG => self.log_line(event),
                     _ => 0,
                 };
                 sys::rd_kafka_event_destroy(event);
-                // Now librdkafka has let go of the records, so the room is real.
-                if freed > 0 {
-                    self.client.context().flow.advance(freed);
+                // Now librdkafka has let go of the records.
+                if settled > 0 {
+                    self.client.context().flow.settle(settled);
                 }
             }
         }
         drop(guard);
     }
 
-    /// Reports every record of the event; returns the room they free.
+    /// Reports every record of the event; returns their cost.
     ///
     /// # Safety
     /// `event` must be a live delivery report event.
     unsafe fn reports(&self, event: *mut sys::rd_kafka_event_t) -> u64 {
         let context = self.client.context();
-        let mut freed = 0;
+        let mut settled = 0;
         loop {
             // SAFETY: messages live as long as their event.
-            let Some(message) = (unsafe { sys::rd_kafka_event_message_next(event).as_ref() }) else { return freed };
+            let Some(message) = (unsafe { sys::rd_kafka_event_message_next(event).as_ref() }) else { return settled };
+            settled += budget::cost(context.floor, message.key_len, message.len);
             if context.flow.is_stopped() {
                 continue;
             }
             let seq = message._private as usize as u64;
-            freed += context.freed(message.key_len, message.len);
             let code = RDKafkaErrorCode::from(message.err);
             if code == RDKafkaErrorCode::NoError {
                 context.delivered(seq);
@@ -521,9 +522,10 @@ mod tests {
     fn a_connection_gives_up_what_nobody_confirms() {
         let context = SinkContext {
             name: "x".to_owned(),
-            flow: Arc::new(Flow::new()),
+            flow: Arc::new(Flow::default()),
             acks: Arc::new(Heard::default()),
             reports: Reports::FailuresOnly,
+            floor: 0,
             batch_size: 1,
             unconfirmed: Duration::from_secs(10),
             trouble: Trouble::default(),

@@ -4,18 +4,18 @@
 //! become visible behind newer ones. Records are acknowledged when their transaction is committed.
 //!
 //! A transaction opens with the first record and commits after a fixed time, or earlier when it has
-//! grown to its share of the memory, so that the wait for the rest of the queue stays short. Commits
-//! run on a thread of their own; meanwhile the encoder goes on into a backlog of the same size,
-//! which becomes the next transaction. Without records nothing runs and no timer is set.
+//! grown to the producer's share of the memory. Commits run on a thread of their own; meanwhile the
+//! encoder goes on into the backlog, which becomes the next transaction. Without records nothing runs
+//! and no timer is set.
 //!
-//! `try_send` takes one lock that is free except in the moments when a transaction ends or the
-//! backlog is handed over; then it answers "full" instead of waiting.
+//! `try_send` takes one lock that is free except for moments; then it answers "full" instead of
+//! waiting.
 //!
 //! Any failure of a record or a commit is final: the transaction is aborted, in the background, and
 //! everything unacknowledged comes again from the next generation.
 
 use std::sync::Arc;
-use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
+use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::{Duration, Instant};
 
 use async_trait::async_trait;
@@ -24,11 +24,11 @@ use thalweg_core::delivery::{Acks, Message, Producer, Refused};
 use thalweg_core::error::Result;
 use thalweg_core::{Error, ErrorKind, Phase};
 
-use crate::backlog::Backlog;
 use crate::budget::Share;
 use crate::client::{Client, Step};
 use crate::errors::Coordinates;
 use crate::flow::Flow;
+use crate::gate::Gate;
 use crate::outlet::Outlet;
 use crate::plain::{purged, unfinished};
 use crate::reports::refusal;
@@ -37,8 +37,6 @@ use crate::topics::TopicKeeper;
 
 /// How often a waiting call looks whether it should stop.
 const SLICE: Duration = Duration::from_millis(250);
-/// A mark that is not reached: waiting for it is waiting for a wake.
-const NEVER: u64 = u64::MAX - 1;
 /// An abort that does not get through in this time is left to the broker and to the next owner.
 const ABORT_LIMIT: Duration = Duration::from_secs(5);
 
@@ -55,61 +53,50 @@ pub(crate) struct Pace {
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum State {
-    /// Records go to the client.
+    /// Loads go to the client.
     Open,
-    /// Records go to the backlog.
+    /// Records wait for the next transaction.
     Committing,
     /// No record is taken.
     Ended,
 }
 
 struct Lane {
-    outlet: Outlet,
+    gate: Gate,
     state: State,
-    /// First record of the present transaction; `None` while it is empty.
+    /// First load of the present transaction; `None` while it is empty.
     since: Option<Instant>,
     /// Cost of the records in it.
     cost: u64,
     /// Behind the last record handed to the client.
     next: u64,
-    backlog: Backlog,
     /// Commit without waiting for the time, until everything below this number is committed.
     flush_to: u64,
     share: Share,
 }
 
 impl Lane {
-    /// Half for the transaction, half for the backlog.
-    fn limit(&self) -> u64 {
-        self.share.limit() / 2
-    }
-
     fn grown(&self) -> bool {
-        self.cost >= self.limit()
+        self.cost >= self.share.limit()
     }
 
-    /// Whether a record may go to the client without overtaking another.
-    fn is_direct(&self) -> bool {
-        self.state == State::Open && self.backlog.is_empty() && !self.grown()
+    fn has_room(&self, cost: u64) -> bool {
+        self.gate.has_room(cost, self.share.limit())
     }
 
-    /// Whether the backlog takes a record of this cost; an empty one takes any.
-    fn takes_more(&self, cost: u64) -> bool {
-        self.backlog.is_empty() || self.backlog.cost() + cost <= self.limit()
+    /// Whether a load may leave now.
+    fn is_open(&self) -> bool {
+        self.state == State::Open && !self.grown() && self.gate.is_open()
+    }
+
+    fn opens_at(&self) -> Option<Instant> {
+        if self.state == State::Open && !self.grown() { self.gate.opens_at() } else { None }
     }
 
     /// When the present transaction is to be committed; `None` while it is empty.
     fn due(&self, pace: &Pace) -> Option<Instant> {
         let since = self.since?;
         Some(if self.grown() || self.flush_to > 0 { since } else { since + pace.commit_after })
-    }
-
-    fn produce(&mut self, seq: u64, cost: u64, message: &Message<'_>) -> Result<(), rdkafka::error::RDKafkaErrorCode> {
-        self.outlet.produce(seq, message)?;
-        self.since.get_or_insert_with(Instant::now);
-        self.cost += cost;
-        self.next = seq + 1;
-        Ok(())
     }
 }
 
@@ -122,8 +109,6 @@ struct Shared {
     acks: Arc<dyn Acks>,
     pace: Pace,
     commits: Commits,
-    /// The backlog is being handed over, which takes longer than other uses of the lane.
-    draining: AtomicBool,
 }
 
 /// How long commits took, for status and for measuring.
@@ -146,8 +131,6 @@ impl Commits {
 pub(crate) struct FencedProducer {
     shared: Arc<Shared>,
     topics: TopicKeeper,
-    /// Behind the last record taken, sent or in the backlog.
-    taken: u64,
     /// Cost of the record that found no room.
     waiting: u64,
 }
@@ -165,12 +148,11 @@ impl FencedProducer {
     ) -> Result<Self> {
         client.begin_transaction()?;
         let lane = Lane {
-            outlet: Outlet::new(client.clone()),
+            gate: Gate::new(Outlet::new(client.clone()), flow.clone(), pace.batch_size),
             state: State::Open,
             since: None,
             cost: 0,
             next: 0,
-            backlog: Backlog::default(),
             flush_to: 0,
             share,
         };
@@ -182,13 +164,12 @@ impl FencedProducer {
             acks,
             pace,
             commits: Commits::default(),
-            draining: AtomicBool::new(false),
         });
         let worker = shared.clone();
         std::thread::Builder::new().name(format!("kafka-commit {name}")).spawn(move || worker.run()).map_err(|e| {
             Error::new(ErrorKind::Internal, Phase::Start, "the thread for Kafka commits cannot be started").because(&e)
         })?;
-        Ok(Self { shared, topics, taken: 0, waiting: 0 })
+        Ok(Self { shared, topics, waiting: 0 })
     }
 
     fn final_error(&self) -> Option<Error> {
@@ -211,12 +192,18 @@ impl FencedProducer {
             if let Some(mut lane) = self.shared.lane.try_lock() {
                 return look(&mut lane);
             }
-            if self.shared.draining.load(Ordering::SeqCst) {
-                // The end of the hand-over wakes.
-                self.shared.flow.reached(NEVER).await;
-            } else {
-                tokio::task::yield_now().await;
+            tokio::task::yield_now().await;
+        }
+    }
+
+    /// Waits until the lane is as wanted, or the producer has failed.
+    async fn wait(&self, wanted: impl Fn(&Lane) -> bool) {
+        while self.final_error().is_none() {
+            let (done, opens_at) = self.look(|lane| (wanted(lane), lane.opens_at())).await;
+            if done {
+                return;
             }
+            self.shared.flow.news_until(opens_at).await;
         }
     }
 }
@@ -232,55 +219,64 @@ impl Producer for FencedProducer {
             return Err(Refused::Failed(error));
         }
         size::check(message, self.shared.pace.max_request).map_err(Refused::Failed)?;
-        let (key, value) = (message.key.map_or(0, <[u8]>::len), message.value.map_or(0, <[u8]>::len));
         // Until the lane says more.
         self.waiting = 0;
         let Some(mut lane) = self.shared.lane_now() else { return Err(Refused::Full) };
-        let lane = &mut *lane;
-        let cost = lane.share.cost(key, value);
-        match lane.state {
-            State::Ended => return Err(Refused::Failed(purged())),
-            State::Open if lane.is_direct() => {
-                let first = lane.since.is_none();
-                if let Err(code) = lane.produce(seq, cost, message) {
-                    let bytes = (key + value) as u64;
-                    let at =
-                        Coordinates { topic: message.topic, partition: message.partition, key: message.key, bytes };
-                    return Err(Refused::Failed(self.shared.refused(code, at)));
-                }
-                if first || lane.grown() {
-                    self.shared.work.notify_one();
-                }
-            }
-            State::Open | State::Committing => {
-                if !lane.takes_more(cost) {
-                    self.waiting = cost;
-                    return Err(Refused::Full);
-                }
-                lane.backlog.push(seq, cost, message);
-            }
+        if lane.state == State::Ended {
+            return Err(Refused::Failed(purged()));
         }
-        self.taken = seq + 1;
+        let cost = lane.share.cost(message.key.map_or(0, <[u8]>::len), message.value.map_or(0, <[u8]>::len));
+        if !lane.has_room(cost) && lane.is_open() {
+            self.shared.open_gate(&mut lane);
+        }
+        if !lane.has_room(cost) {
+            self.waiting = cost;
+            return Err(Refused::Full);
+        }
+        lane.gate.push(seq, cost, message);
+        if lane.gate.is_worth_opening() && lane.is_open() {
+            self.shared.open_gate(&mut lane);
+        }
         Ok(())
     }
 
     async fn room(&mut self) {
         let waiting = self.waiting;
-        while self.final_error().is_none()
-            && !self.look(|lane| lane.state == State::Ended || lane.is_direct() || lane.takes_more(waiting)).await
-        {
-            // The end of a commit wakes, and so do a failure and a stop.
-            self.shared.flow.reached(NEVER).await;
+        self.wait(|lane| lane.state == State::Ended || lane.is_open() || lane.has_room(waiting)).await;
+    }
+
+    fn holds_back(&self) -> bool {
+        !self.shared.lane.lock().gate.is_empty()
+    }
+
+    async fn ready(&mut self) {
+        self.wait(|lane| lane.state == State::Ended || lane.is_open()).await;
+    }
+
+    fn hand_over(&mut self) -> Result<()> {
+        if let Some(error) = self.final_error() {
+            return Err(error);
         }
+        if let Some(mut lane) = self.shared.lane_now()
+            && lane.is_open()
+        {
+            self.shared.open_gate(&mut lane);
+        }
+        Ok(())
     }
 
     async fn flush(&mut self, deadline: Duration) -> Result<()> {
-        let taken = self.taken;
+        let mut upto = 0;
         let committed = async {
-            self.look(|lane| lane.flush_to = taken).await;
+            upto = self
+                .look(|lane| {
+                    lane.flush_to = lane.next;
+                    lane.next
+                })
+                .await;
             self.shared.work.notify_one();
-            while self.final_error().is_none() && self.shared.flow.done() < taken {
-                self.shared.flow.reached(taken).await;
+            while self.final_error().is_none() && self.shared.flow.committed() < upto {
+                self.shared.flow.news().await;
             }
         };
         let in_time = tokio::time::timeout(deadline, committed).await.is_ok();
@@ -288,7 +284,7 @@ impl Producer for FencedProducer {
             Some(error) => Err(error),
             None if in_time => Ok(()),
             None => {
-                let left = usize::try_from(taken.saturating_sub(self.shared.flow.done())).unwrap_or(usize::MAX);
+                let left = usize::try_from(upto.saturating_sub(self.shared.flow.committed())).unwrap_or(usize::MAX);
                 Err(unfinished(deadline, left, "committed"))
             }
         }
@@ -352,13 +348,13 @@ impl Shared {
             match self.commit() {
                 Ok(()) => {
                     self.commits.note(started.elapsed());
-                    if let Err((seq, error)) = self.committed(upto) {
-                        self.flow.fail(&*self.acks, seq, error);
+                    if let Err(error) = self.committed(upto) {
+                        self.flow.fail(&*self.acks, upto, error);
                         break;
                     }
                 }
                 Err(error) => {
-                    self.flow.fail(&*self.acks, self.flow.done(), error);
+                    self.flow.fail(&*self.acks, self.flow.committed(), error);
                     break;
                 }
             }
@@ -374,7 +370,7 @@ impl Shared {
             if lane.state == State::Ended || self.flow.failure().is_some() {
                 return None;
             }
-            if lane.flush_to <= self.flow.done() {
+            if lane.flush_to <= self.flow.committed() {
                 lane.flush_to = 0;
             }
             match lane.due(&self.pace) {
@@ -410,47 +406,43 @@ impl Shared {
         }
     }
 
-    /// Acknowledges everything below `upto`, opens the next transaction and moves the backlog into it.
-    fn committed(&self, upto: u64) -> Result<(), (u64, Error)> {
+    /// Acknowledges everything below `upto` and opens the next transaction.
+    fn committed(&self, upto: u64) -> Result<(), Error> {
         if !self.flow.is_stopped() {
             self.acks.delivered_below(upto);
         }
-        self.flow.advance_to(upto);
-        self.client.begin_transaction().map_err(|error| (upto, error))?;
-        self.draining.store(true, Ordering::SeqCst);
-        let moved = {
-            let mut guard = self.lane.lock();
-            let lane = &mut *guard;
+        self.client.begin_transaction()?;
+        {
+            let mut lane = self.lane.lock();
             lane.since = None;
             lane.cost = 0;
-            let mut backlog = std::mem::take(&mut lane.backlog);
-            if backlog.is_empty() {
-                backlog.release();
-            }
-            let moved = backlog.drain(|seq, cost, message| {
-                if self.flow.is_stopped() {
-                    return Ok(());
-                }
-                lane.produce(seq, cost, message).map_err(|code| {
-                    let bytes = message.key.map_or(0, <[u8]>::len) + message.value.map_or(0, <[u8]>::len);
-                    let at = Coordinates {
-                        topic: message.topic,
-                        partition: message.partition,
-                        key: message.key,
-                        bytes: bytes as u64,
-                    };
-                    (seq, self.refused(code, at))
-                })
-            });
-            lane.backlog = backlog;
             if lane.state == State::Committing {
                 lane.state = State::Open;
             }
-            moved
-        };
-        self.draining.store(false, Ordering::SeqCst);
-        self.flow.nudge();
-        moved
+        }
+        self.flow.commit(upto);
+        Ok(())
+    }
+
+    /// Hands one load over, as part of the present transaction.
+    fn open_gate(&self, lane: &mut Lane) {
+        let mut failed = None;
+        let handed = lane.gate.hand_over(|seq, code, at| {
+            if failed.is_none() {
+                failed = Some((seq, self.refused(code, at)));
+            }
+        });
+        if let Some((seq, error)) = failed {
+            self.flow.fail(&*self.acks, seq, error);
+        }
+        let Some(handed) = handed else { return };
+        let first = lane.since.is_none();
+        lane.since.get_or_insert_with(Instant::now);
+        lane.cost += handed.cost;
+        lane.next = handed.end;
+        if first || lane.grown() {
+            self.work.notify_one();
+        }
     }
 
     /// Leaves no transaction open: readers of committed records would wait for it.
@@ -458,7 +450,7 @@ impl Shared {
         let open = {
             let mut lane = self.lane.lock();
             lane.state = State::Ended;
-            lane.backlog = Backlog::default();
+            lane.gate.clear();
             lane.since.take().is_some()
         };
         self.flow.nudge();

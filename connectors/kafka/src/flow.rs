@@ -1,78 +1,77 @@
-//! How far a producer has come, and waking the one task that waits for it.
+//! How far a producer has come, and waking the one task that waits for news of it.
 //!
-//! The client's thread reports progress, the encoder waits for a mark: in `plain` mode the unit is
-//! the cost of records (room in the queue), in `fenced` mode the sequence number (what is
-//! committed). The first failure is kept and final. Reporting costs one atomic addition and one load;
-//! a waiter is woken once, when its mark is reached, and never polls.
+//! The client's thread counts what is settled, the committing thread what is committed; the encoder
+//! waits until the client has settled something, a commit has ended, or something has failed. The first failure is kept and final. A waiter is woken when one of these happens and never
+//! polls; a wake that finds nobody waiting is kept for the next one.
 
 use std::sync::OnceLock;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
+use std::time::Instant;
 
 use thalweg_core::Error;
 use thalweg_core::delivery::Acks;
 use tokio::sync::Notify;
 
-const NOBODY: u64 = u64::MAX;
-
-#[derive(Debug)]
+#[derive(Debug, Default)]
 pub(crate) struct Flow {
-    done: AtomicU64,
-    /// The mark somebody waits for.
-    wanted: AtomicU64,
+    /// Cost of the records given to the client.
+    handed: AtomicU64,
+    /// Cost of those it has reported on.
+    settled: AtomicU64,
+    /// Every sequence number below is committed (`fenced` mode only).
+    committed: AtomicU64,
     wake: Notify,
     stopped: AtomicBool,
     failure: OnceLock<Error>,
 }
 
 impl Flow {
-    pub(crate) fn new() -> Self {
-        Self {
-            done: AtomicU64::new(0),
-            wanted: AtomicU64::new(NOBODY),
-            wake: Notify::new(),
-            stopped: AtomicBool::new(false),
-            failure: OnceLock::new(),
-        }
+    /// Before the client gets records of this cost.
+    pub(crate) fn hand_over(&self, cost: u64) {
+        self.handed.fetch_add(cost, Ordering::SeqCst);
     }
 
-    pub(crate) fn done(&self) -> u64 {
-        self.done.load(Ordering::SeqCst)
+    /// The client has reported on records of this cost.
+    pub(crate) fn settle(&self, cost: u64) {
+        self.settled.fetch_add(cost, Ordering::SeqCst);
+        self.nudge();
     }
 
-    /// Progress by `units`; from the client's thread.
-    pub(crate) fn advance(&self, units: u64) {
-        let done = self.done.fetch_add(units, Ordering::SeqCst) + units;
-        self.wake_at(done);
+    /// Cost of what the client has and has not reported on.
+    pub(crate) fn unsettled(&self) -> u64 {
+        // In this order it is never too little.
+        let settled = self.settled.load(Ordering::SeqCst);
+        self.handed.load(Ordering::SeqCst).saturating_sub(settled)
     }
 
-    /// Progress up to `mark`.
-    pub(crate) fn advance_to(&self, mark: u64) {
-        self.done.fetch_max(mark, Ordering::SeqCst);
-        self.wake_at(mark);
+    pub(crate) fn committed(&self) -> u64 {
+        self.committed.load(Ordering::SeqCst)
     }
 
-    fn wake_at(&self, done: u64) {
-        if done >= self.wanted.load(Ordering::SeqCst) {
-            self.wanted.store(NOBODY, Ordering::SeqCst);
-            self.wake.notify_one();
-        }
+    pub(crate) fn commit(&self, upto: u64) {
+        self.committed.fetch_max(upto, Ordering::SeqCst);
+        self.nudge();
     }
 
-    /// Wakes the waiter whatever it waits for.
+    /// Wakes the waiter.
     pub(crate) fn nudge(&self) {
         self.wake.notify_one();
     }
 
-    /// Resolves when `mark` is reached, or after a failure, a stop or a nudge. Cancel-safe; one waiter
-    /// at a time. It may resolve early; the caller looks.
-    pub(crate) async fn reached(&self, mark: u64) {
-        // Announce, then look: the reporter adds, then looks for the announcement. Both are
-        // sequentially consistent, so at least one sees the other.
-        self.wanted.store(mark, Ordering::SeqCst);
-        if self.done() >= mark || self.is_stopped() || self.failure().is_some() {
-            return;
-        }
+    /// Waits for the next news. Look first, then wait: news in between are not lost. Cancel-safe; one
+    /// waiter at a time.
+    pub(crate) async fn news(&self) {
         self.wake.notified().await;
+    }
+
+    /// The same, or until a time.
+    pub(crate) async fn news_until(&self, end: Option<Instant>) {
+        match end {
+            None => self.news().await,
+            Some(end) => {
+                let _ = tokio::time::timeout_at(end.into(), self.news()).await;
+            }
+        }
     }
 
     /// Keeps the first failure, reports it, and wakes the waiter. Later ones are consequences.
@@ -134,32 +133,37 @@ pub(crate) mod tests {
 
     #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
     async fn no_wake_up_is_lost() {
-        let flow = Arc::new(Flow::new());
+        let flow = Arc::new(Flow::default());
+        let (loads, arriving) = std::sync::mpsc::channel::<u64>();
         let reporter = flow.clone();
-        const UNITS: u64 = 200_000;
-        let thread = std::thread::spawn(move || (0..UNITS).for_each(|_| reporter.advance(1)));
-        let mut mark = 0;
-        while mark < UNITS {
-            mark = (mark + 7).min(UNITS);
-            while flow.done() < mark {
-                flow.reached(mark).await;
+        let thread = std::thread::spawn(move || {
+            for load in arriving {
+                (0..load).for_each(|_| reporter.settle(1));
+            }
+        });
+        for n in 0..50_000 {
+            let load = n % 5 + 1;
+            flow.hand_over(load);
+            loads.send(load).unwrap();
+            while flow.unsettled() > 0 {
+                flow.news().await;
             }
         }
+        drop(loads);
         thread.join().unwrap();
-        assert_eq!(flow.done(), UNITS);
     }
 
     #[tokio::test]
     async fn the_first_failure_is_reported_once_and_none_after_a_stop() {
-        let (flow, heard) = (Flow::new(), Heard::default());
+        let (flow, heard) = (Flow::default(), Heard::default());
         flow.fail(&heard, 4, Error::new(ErrorKind::Fenced, Phase::Deliver, "x"));
         flow.fail(&heard, 5, Error::new(ErrorKind::Timeout, Phase::Deliver, "y"));
         assert_eq!(*heard.0.lock(), [(4, Some(ErrorKind::Fenced))]);
-        flow.reached(100).await;
-        let stopped = Flow::new();
+        flow.news().await;
+        let stopped = Flow::default();
         stopped.stop();
         stopped.fail(&heard, 1, Error::new(ErrorKind::Timeout, Phase::Deliver, "z"));
         assert!(stopped.failure().is_none() && heard.0.lock().len() == 1);
-        stopped.reached(1).await;
+        stopped.news().await;
     }
 }

@@ -18,6 +18,7 @@ mod embedded;
 mod errors;
 mod fenced;
 mod flow;
+mod gate;
 mod options;
 mod outlet;
 mod partitioner;

@@ -40,7 +40,7 @@ pub const NODE_OPTIONS: OptionTable = OptionTable {
             OptionKind::Long,
             "Bytes that all producers of this node together may hold in records that Kafka has not acknowledged yet. Each producer gets an equal share; producer.buffer.memory limits a single one.",
         )
-        .default("50331648")
+        .default("25165824")
         .at_least(1_048_576)
         .importance(Importance::Low)
         .group("Thalweg")

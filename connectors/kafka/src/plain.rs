@@ -8,8 +8,7 @@
 //! librdkafka asks for an idempotent producer's id half a second after its start and not sooner, so
 //! the first record of a new producer leaves that late; a transactional one is asked for at once.
 //!
-//! Sending neither locks nor allocates on our side; waiting for room is a wait for a mark that the
-//! delivery reports reach.
+//! Sending neither locks nor allocates on our side beyond the bytes that wait for their turn.
 
 use std::sync::Arc;
 use std::time::{Duration, Instant};
@@ -20,49 +19,33 @@ use thalweg_core::error::Result;
 use thalweg_core::{Error, ErrorKind, Phase};
 
 use crate::budget::Share;
-use crate::errors::Coordinates;
 use crate::flow::Flow;
-use crate::outlet::Outlet;
-use crate::reports::refusal;
+use crate::gate::Gate;
 use crate::size;
 use crate::topics::TopicKeeper;
 
 pub(crate) struct PlainProducer {
-    outlet: Outlet,
+    gate: Gate,
     topics: TopicKeeper,
     flow: Arc<Flow>,
     share: Share,
     max_request: u64,
-    batch_size: u64,
-    /// Cost of everything sent; what is settled is in `flow`.
-    sent: u64,
-    /// What was settled when somebody last looked.
-    settled: u64,
     /// Cost of the record that found no room.
     waiting: u64,
 }
 
 impl PlainProducer {
-    pub(crate) fn new(
-        outlet: Outlet,
-        topics: TopicKeeper,
-        flow: Arc<Flow>,
-        share: Share,
-        max_request: u64,
-        batch_size: u64,
-    ) -> Self {
-        Self { outlet, topics, flow, share, max_request, batch_size, sent: 0, settled: 0, waiting: 0 }
+    pub(crate) fn new(gate: Gate, topics: TopicKeeper, flow: Arc<Flow>, share: Share, max_request: u64) -> Self {
+        Self { gate, topics, flow, share, max_request, waiting: 0 }
     }
 
-    /// Whether `cost` more fits. A record of any size fits when nothing is on its way.
-    fn fits(&mut self, cost: u64) -> bool {
-        let limit = self.share.limit();
-        if self.sent.saturating_sub(self.settled) + cost <= limit {
-            return true;
-        }
-        self.settled = self.flow.done();
-        let open = self.sent.saturating_sub(self.settled);
-        open == 0 || open + cost <= limit
+    fn open_gate(&mut self) {
+        let client = self.gate.client().clone();
+        self.gate.hand_over(|seq, code, at| {
+            if let Some(context) = client.context() {
+                context.refused(client.fatal(), code, at, seq);
+            }
+        });
     }
 
     fn final_error(&self) -> Option<Error> {
@@ -98,33 +81,48 @@ impl Producer for PlainProducer {
             return Err(Refused::Failed(error));
         }
         size::check(message, self.max_request).map_err(Refused::Failed)?;
-        let (key, value) = (message.key.map_or(0, <[u8]>::len), message.value.map_or(0, <[u8]>::len));
-        let cost = self.share.cost(key, value);
-        if !self.fits(cost) {
+        let cost = self.share.cost(message.key.map_or(0, <[u8]>::len), message.value.map_or(0, <[u8]>::len));
+        if !self.gate.has_room(cost, self.share.limit()) && self.gate.is_open() {
+            self.open_gate();
+        }
+        if !self.gate.has_room(cost, self.share.limit()) {
             self.waiting = cost;
             return Err(Refused::Full);
         }
-        match self.outlet.produce(seq, message) {
-            Ok(()) => {
-                self.sent += cost;
-                Ok(())
-            }
-            Err(code) => {
-                let bytes = (key + value) as u64;
-                let at = Coordinates { topic: message.topic, partition: message.partition, key: message.key, bytes };
-                let error = refusal(self.outlet.client().fatal(), code, at, self.batch_size);
-                Err(Refused::Failed(error))
-            }
+        self.gate.push(seq, cost, message);
+        if self.gate.is_worth_opening() {
+            self.open_gate();
         }
+        Ok(())
     }
 
     async fn room(&mut self) {
-        let limit = self.share.limit();
-        // A quarter of the limit at once, so that the encoder is not woken for every record; more if
-        // the record needs it. With nothing on its way any record fits.
-        let quarter = self.sent.saturating_sub(limit / 4 * 3);
-        let needed = (self.sent + self.waiting).saturating_sub(limit);
-        self.flow.reached(quarter.max(needed).min(self.sent)).await;
+        while self.final_error().is_none()
+            && !self.gate.is_open()
+            && !self.gate.has_room(self.waiting, self.share.limit())
+        {
+            self.flow.news_until(self.gate.opens_at()).await;
+        }
+    }
+
+    fn holds_back(&self) -> bool {
+        !self.gate.is_empty()
+    }
+
+    async fn ready(&mut self) {
+        while self.final_error().is_none() && !self.gate.is_open() {
+            self.flow.news_until(self.gate.opens_at()).await;
+        }
+    }
+
+    fn hand_over(&mut self) -> Result<()> {
+        if let Some(error) = self.final_error() {
+            return Err(error);
+        }
+        if self.gate.is_open() {
+            self.open_gate();
+        }
+        Ok(())
     }
 
     async fn flush(&mut self, deadline: Duration) -> Result<()> {
@@ -133,19 +131,20 @@ impl Producer for PlainProducer {
             if let Some(error) = self.final_error() {
                 return Err(error);
             }
-            if self.flow.done() >= self.sent {
+            if self.flow.unsettled() == 0 {
                 return Ok(());
             }
             let left = end.saturating_duration_since(Instant::now());
-            if tokio::time::timeout(left, self.flow.reached(self.sent)).await.is_err() {
-                return Err(unfinished(deadline, self.outlet.client().unsettled(), "acknowledged"));
+            if tokio::time::timeout(left, self.flow.news()).await.is_err() {
+                return Err(unfinished(deadline, self.gate.client().unsettled(), "acknowledged"));
             }
         }
     }
 
     fn purge(&mut self) {
         self.flow.stop();
-        self.outlet.client().purge();
+        self.gate.clear();
+        self.gate.client().purge();
     }
 }
 

@@ -1,4 +1,4 @@
-//! What the client's events mean: acknowledgements, room, failures, complaints.
+//! What the client's events mean: acknowledgements, failures, complaints.
 //!
 //! Runs on the client's polling thread. Per record: one call of the listener; per event: one
 //! addition. After the producer was stopped nothing is reported.
@@ -12,7 +12,6 @@ use rdkafka::error::{KafkaError, RDKafkaErrorCode};
 use thalweg_core::delivery::Acks;
 use thalweg_core::{Error, ErrorKind};
 
-use crate::budget;
 use crate::errors::{self, Coordinates};
 use crate::flow::Flow;
 use crate::trouble::{self, Trouble};
@@ -20,8 +19,8 @@ use crate::trouble::{self, Trouble};
 /// What a delivery report means.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Reports {
-    /// Each report is an acknowledgement and frees room.
-    Acknowledge { floor: u64, tolerates_refusal: bool },
+    /// Each report is an acknowledgement.
+    Acknowledge { tolerates_refusal: bool },
     /// Only failures count; a commit acknowledges.
     FailuresOnly,
 }
@@ -32,6 +31,8 @@ pub(crate) struct SinkContext {
     pub(crate) flow: Arc<Flow>,
     pub(crate) acks: Arc<dyn Acks>,
     pub(crate) reports: Reports,
+    /// Least cost of a record.
+    pub(crate) floor: u64,
     pub(crate) batch_size: u64,
     /// Data that the peer does not confirm for this long breaks the connection.
     pub(crate) unconfirmed: Duration,
@@ -46,14 +47,6 @@ impl SinkContext {
         }
     }
 
-    /// Room that one settled record frees.
-    pub(crate) fn freed(&self, key: usize, value: usize) -> u64 {
-        match self.reports {
-            Reports::Acknowledge { floor, .. } => budget::cost(floor, key, value),
-            Reports::FailuresOnly => 0,
-        }
-    }
-
     /// The record will not be delivered. `fatal`: what ended the client, if it has ended.
     #[cold]
     pub(crate) fn refused(
@@ -64,7 +57,7 @@ impl SinkContext {
         seq: u64,
     ) {
         let error = self.trouble.enrich(refusal(fatal, code, at, self.batch_size));
-        let tolerated = matches!(self.reports, Reports::Acknowledge { tolerates_refusal: true, .. })
+        let tolerated = matches!(self.reports, Reports::Acknowledge { tolerates_refusal: true })
             && matches!(error.kind, ErrorKind::MessageTooLarge | ErrorKind::ValueInvalid);
         if tolerated {
             self.acks.failed(seq, error);

@@ -20,11 +20,12 @@ use crate::budget::{self, Budget, Share};
 use crate::client::{Client, Step};
 use crate::fenced::{FencedProducer, Pace};
 use crate::flow::Flow;
+use crate::gate::Gate;
 use crate::options::{BUFFER_BYTES, COMMIT_AFTER, CONNECTOR_OPTIONS};
 use crate::outlet::Outlet;
 use crate::plain::PlainProducer;
 use crate::reports::{Reports, SinkContext};
-use crate::settings::{self, ClientSettings, ProducerLimits, Role, SettingProblem, client_settings, transactional_id};
+use crate::settings::{self, ClientSettings, Role, SettingProblem, client_settings, transactional_id};
 use crate::topic_rules::TopicRules;
 use crate::topics::{TopicKeeper, blocking};
 use crate::trouble::Trouble;
@@ -144,11 +145,9 @@ impl ProducerFactory for KafkaSinks {
         let limits = plan.producer.limits.clone();
         let share = Share::new(&self.budget, limits.buffer_bytes, limits.buffer_messages);
         let name = format!("{}-{}", identity.connector, identity.task);
-        let flow = Arc::new(Flow::new());
+        let flow = Arc::new(Flow::default());
         let reports = match mode {
-            DeliveryMode::Plain => {
-                Reports::Acknowledge { floor: share.floor(), tolerates_refusal: limits.tolerates_refusal }
-            }
+            DeliveryMode::Plain => Reports::Acknowledge { tolerates_refusal: limits.tolerates_refusal },
             DeliveryMode::Fenced => Reports::FailuresOnly,
         };
         let context = SinkContext {
@@ -156,6 +155,7 @@ impl ProducerFactory for KafkaSinks {
             flow: flow.clone(),
             acks: acks.clone(),
             reports,
+            floor: share.floor(),
             batch_size: limits.batch_size,
             unconfirmed: limits.request_timeout,
             trouble: Trouble::default(),
@@ -165,8 +165,8 @@ impl ProducerFactory for KafkaSinks {
         let topics = TopicKeeper::new(client.clone(), plan.rules.map(Arc::new), admin);
         Ok(match mode {
             DeliveryMode::Plain => {
-                let ProducerLimits { max_request, batch_size, .. } = limits;
-                Box::new(PlainProducer::new(Outlet::new(client), topics, flow, share, max_request, batch_size))
+                let gate = Gate::new(Outlet::new(client), flow.clone(), limits.batch_size);
+                Box::new(PlainProducer::new(gate, topics, flow, share, limits.max_request))
             }
             DeliveryMode::Fenced => {
                 let pace = Pace {

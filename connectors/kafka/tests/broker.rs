@@ -28,7 +28,7 @@ async fn kfk_01_order_under_a_full_queue() -> Result<()> {
         let mut sender = Sender::open(shared(), &format!("kfk01{mode:?}"), mode, &tiny).await?;
         sender.producer.prepare_topic(&name).await?;
         let waits = sender.send_numbers(&name, 0..count).await?;
-        sender.producer.flush(LONG).await?;
+        sender.flush(LONG).await?;
         assert!(waits > 0 && waits < count as usize, "{waits} waits");
         let numbers = by_partition(&read_all(shared(), &name, true)?).remove(&0).context("records")?;
         assert_eq!(numbers, (0..count).collect::<Vec<_>>());
@@ -50,7 +50,7 @@ async fn kfk_02_keys_lie_where_java_puts_them() -> Result<()> {
         for (key, _) in &keys {
             sender.send(&name, Some(key), Some(b"x")).await?;
         }
-        sender.producer.flush(LONG).await?;
+        sender.flush(LONG).await?;
         let read = read_all(shared(), &name, true)?;
         assert_eq!(read.len(), keys.len());
         for (key, partition) in keys {
@@ -75,7 +75,7 @@ async fn kfk_03_a_record_too_large_for_the_topic_is_named() -> Result<()> {
         let mut sender = Sender::open(shared(), &format!("kfk03{mode:?}"), mode, &wide).await?;
         sender.producer.prepare_topic(&name).await?;
         sender.send(&name, Some("a"), Some(b"1")).await?;
-        sender.producer.flush(LONG).await?;
+        sender.flush(LONG).await?;
         let big = vec![b'x'; 3_000_000];
         sender.send(&name, Some("b"), Some(&big)).await?;
         let heard = sender.heard.until("the refusal", |h| !h.failed.is_empty()).await?;
@@ -85,14 +85,14 @@ async fn kfk_03_a_record_too_large_for_the_topic_is_named() -> Result<()> {
             assert!(error.message.contains(part), "{error}");
         }
         assert!(error.advice().contains("max.message.bytes"), "{}", error.advice());
-        assert!(sender.producer.flush(LONG).await.is_err());
+        assert!(sender.flush(LONG).await.is_err());
         let refused = sender.try_send(&name, Some("c"), Some(b"2"));
         assert!(matches!(refused, Err(Refused::Failed(e)) if e.kind == ErrorKind::MessageTooLarge));
         drop(sender);
         // The transaction was aborted, so a reader of committed records is not held up.
         let mut next = Sender::open(shared(), &format!("kfk03{mode:?}"), mode, &wide).await?;
         next.send(&name, Some("a"), Some(b"3")).await?;
-        next.producer.flush(LONG).await?;
+        next.flush(LONG).await?;
         let texts: Vec<_> = read_all(shared(), &name, true)?.iter().map(|r| r.text().to_owned()).collect();
         assert_eq!(texts, ["1", "3"]);
     }
@@ -111,10 +111,11 @@ async fn a_failed_producer_leaves_no_transaction_open() -> Result<()> {
     failing.producer.prepare_topic(&name).await?;
     failing.send(&name, Some("a"), Some(b"lost")).await?;
     failing.send(&name, Some("b"), Some(&vec![b'x'; 3_000_000])).await?;
+    failing.release().await?;
     failing.heard.until("the refusal", |h| !h.failed.is_empty()).await?;
     let mut other = Sender::open(shared(), "leaves-other", DeliveryMode::Plain, &creating(1)).await?;
     other.send(&name, None, Some(b"after")).await?;
-    other.producer.flush(LONG).await?;
+    other.flush(LONG).await?;
     let started = Instant::now();
     thalweg_services::until("the reader passes the transaction", Duration::from_secs(20), || async {
         let texts: Vec<_> = read_all(shared(), &name, true)?.iter().map(|r| r.text().to_owned()).collect();
@@ -132,14 +133,14 @@ async fn a_newer_producer_shuts_out_the_older() -> Result<()> {
     let mut old = Sender::open(shared(), "fencing", DeliveryMode::Fenced, &slow).await?;
     old.producer.prepare_topic(&name).await?;
     old.send(&name, Some("k"), Some(b"old committed")).await?;
-    old.producer.flush(LONG).await?;
+    old.flush(LONG).await?;
     old.send(&name, Some("k"), Some(b"old open")).await?;
     let mut new = Sender::open(shared(), "fencing", DeliveryMode::Fenced, &slow).await?;
     new.send(&name, Some("k"), Some(b"new")).await?;
-    new.producer.flush(LONG).await?;
+    new.flush(LONG).await?;
     // Whatever the old one still does is refused, and it hears why.
     let late = old.send(&name, Some("k"), Some(b"old late")).await;
-    let flushed = old.producer.flush(LONG).await.unwrap_err();
+    let flushed = old.flush(LONG).await.unwrap_err();
     assert_eq!(flushed.kind, ErrorKind::Fenced, "{late:?} {flushed}");
     let heard = old.heard.heard();
     assert_eq!((heard.below, heard.failed.len()), (vec![1], 1));
@@ -150,7 +151,7 @@ async fn a_newer_producer_shuts_out_the_older() -> Result<()> {
     }
     drop(old);
     new.send(&name, Some("k"), Some(b"newer")).await?;
-    new.producer.flush(LONG).await?;
+    new.flush(LONG).await?;
     let texts: Vec<_> = read_all(shared(), &name, true)?.iter().map(|r| r.text().to_owned()).collect();
     assert_eq!(texts, ["old committed", "new", "newer"]);
     Ok(())
@@ -169,7 +170,7 @@ async fn fenced_records_are_acknowledged_when_they_are_visible() -> Result<()> {
     .await?;
     assert!(sender.heard.heard().below.is_empty(), "sent, but not committed");
     assert!(read_all(shared(), &name, true)?.is_empty());
-    sender.producer.flush(LONG).await?;
+    sender.flush(LONG).await?;
     assert_eq!(sender.heard.heard().below, [100]);
     assert_eq!(read_all(shared(), &name, true)?.len(), 100);
     Ok(())
@@ -184,7 +185,7 @@ async fn order_across_transactions() -> Result<()> {
     sender.producer.prepare_topic(&name).await?;
     const COUNT: u64 = 30_000;
     sender.send_numbers(&name, 0..COUNT).await?;
-    sender.producer.flush(LONG).await?;
+    sender.flush(LONG).await?;
     let heard = sender.heard.heard();
     assert!(heard.below.len() > 5, "{} commits", heard.below.len());
     assert!(heard.below.is_sorted_by(|a, b| a < b), "each commit moves on");
@@ -204,7 +205,7 @@ async fn kfk_04_a_flush_without_broker_ends_and_says_how_many() -> Result<()> {
         broker.kill()?;
         sender.send_numbers(&name, 0..500).await?;
         let started = Instant::now();
-        let error = sender.producer.flush(Duration::from_millis(500)).await.unwrap_err();
+        let error = sender.flush(Duration::from_millis(500)).await.unwrap_err();
         assert!(started.elapsed() < Duration::from_secs(5));
         assert_eq!(error.kind, ErrorKind::Timeout);
         assert!(error.message.starts_with("500 records were not"), "{error}");
@@ -214,7 +215,7 @@ async fn kfk_04_a_flush_without_broker_ends_and_says_how_many() -> Result<()> {
         let mut again = Sender::open(&broker.bootstrap(), &format!("kfk04{mode:?}"), mode, &Properties::new()).await?;
         again.producer.prepare_topic(&name).await?;
         again.send_numbers(&name, 0..500).await?;
-        again.producer.flush(LONG).await?;
+        again.flush(LONG).await?;
         let numbers = by_partition(&read_all(&broker.bootstrap(), &name, true)?).remove(&0).context("records")?;
         assert_eq!(numbers, (0..500).collect::<Vec<_>>());
     }
@@ -229,13 +230,13 @@ async fn a_broker_restart_in_mid_stream() -> Result<()> {
     let mut sender = Sender::open(&broker.bootstrap(), "restart", DeliveryMode::Fenced, &Properties::new()).await?;
     sender.producer.prepare_topic(&name).await?;
     sender.send_numbers(&name, 0..5_000).await?;
-    sender.producer.flush(LONG).await?;
+    sender.flush(LONG).await?;
     sender.send_numbers(&name, 5_000..10_000).await?;
     broker.kill()?;
     sender.send_numbers(&name, 10_000..15_000).await?;
     broker.restart().await?;
     sender.send_numbers(&name, 15_000..20_000).await?;
-    sender.producer.flush(LONG).await?;
+    sender.flush(LONG).await?;
     assert_eq!(sender.heard.heard().below.last(), Some(&20_000));
     let numbers = by_partition(&read_all(&broker.bootstrap(), &name, true)?).remove(&0).context("records")?;
     assert_eq!(numbers, (0..20_000).collect::<Vec<_>>());
@@ -311,7 +312,7 @@ async fn the_broker_creates_topics_if_it_may() -> Result<()> {
     let mut sender = Sender::open(&broker.bootstrap(), "auto", DeliveryMode::Plain, &Properties::new()).await?;
     sender.producer.prepare_topic(&name).await?;
     sender.send(&name, Some("k"), Some(b"1")).await?;
-    sender.producer.flush(LONG).await?;
+    sender.flush(LONG).await?;
     let read = read_all(&broker.bootstrap(), &name, true)?;
     assert_eq!((read.len(), read[0].partition), (1, partition_of(b"k", 7)));
     Ok(())
@@ -345,7 +346,7 @@ async fn the_tail_follows_committed_records() -> Result<()> {
     for n in 0..20u32 {
         sender.send(&name, Some(&n.to_string()), Some(b"v")).await?;
     }
-    sender.producer.flush(LONG).await?;
+    sender.flush(LONG).await?;
     let mut keys = Vec::new();
     while keys.len() < 20 {
         let record = tokio::time::timeout(LONG, tail.next()).await?.context("record")??;

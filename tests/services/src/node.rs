@@ -243,6 +243,14 @@ impl Cluster {
         Ok(cluster)
     }
 
+    /// Another node with the id of one of these that wants to join them. Not started.
+    pub fn twin(&self, of: usize, bootstrap: &str) -> Result<Node> {
+        let twin = Node::new(self.nodes[of].id)?;
+        let seed = format!("127.0.0.1:{}", self.nodes[of].rpc_address_port());
+        twin.write_file(bootstrap, &self.group, Some(&seed), &[("thalweg.join", "true")])?;
+        Ok(twin)
+    }
+
     /// REST of the first running node.
     pub fn rest(&self) -> Result<Rest> {
         self.nodes.iter().find(|n| n.is_running()).map(Node::rest).context("no node runs")

@@ -1,6 +1,7 @@
 //! The node registry: registering, expiring, draining, leaving.
 //!
-//! Invariant: a node that is neither alive nor draining holds no placement.
+//! Invariants: a node that is neither alive nor draining holds no placement; a process takes the place
+//! of another one that has not ended only at the same address, where it proves that the other is gone.
 
 use super::{Loss, Node, NodeState, Phase, State, check_size};
 use crate::raft::command::{DrainMode, NodeAbout, Refusal, Reply};
@@ -32,6 +33,12 @@ impl State {
             }
             known.about = about.clone();
             return Ok(Reply::NodeRegistered { incarnation: known.incarnation });
+        }
+        if let Some(known) = self.nodes.get(&node)
+            && matches!(known.state, NodeState::Alive | NodeState::Draining(_))
+            && known.about.rpc_address != about.rpc_address
+        {
+            return Err(Refusal::NodeIdInUse { node, address: known.about.rpc_address.clone() });
         }
         self.lose(index, node, delay_ms, Loss::Restarted);
         let registered = Node { incarnation: index, boot, about: about.clone(), state: NodeState::Alive };

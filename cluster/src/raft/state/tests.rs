@@ -48,6 +48,21 @@ fn an_expired_incarnation_cannot_register_again_but_the_node_can() {
 }
 
 #[test]
+fn an_id_in_use_is_refused_to_a_process_at_another_address_until_its_lease_has_ended() {
+    let mut w = World::default();
+    w.register(1, 1);
+    let elsewhere = NodeAbout { rpc_address: "elsewhere:9000".into(), ..about(1) };
+    let second = CommandV1::RegisterNode { node: 1, boot: [2; 16], about: elsewhere.clone(), now_ms: 0, delay_ms: 0 };
+    let in_use = Refusal::NodeIdInUse { node: 1, address: about(1).rpc_address };
+    assert_eq!(w.refused(second.clone()), in_use);
+    w.ok(CommandV1::DrainNode { node: 1, mode: DrainMode::Move });
+    assert_eq!(w.refused(second.clone()), in_use);
+    w.expire(1, false, 0);
+    w.ok(second);
+    assert_eq!(w.state.nodes[&1].about, elsewhere);
+}
+
+#[test]
 fn expiring_loses_placements_keeps_times_and_unassigns_statuses() {
     let mut w = World::default();
     w.register(1, 1);

@@ -18,7 +18,8 @@ pub const PLAIN_DELIVERY_TIMEOUT: Duration = Duration::from_secs(10);
 const FENCED_DELIVERY_TIMEOUT: Duration = Duration::from_secs(120);
 /// As in Kafka's producer.
 const MAX_REQUEST: u64 = 1_048_576;
-const BATCH_SIZE: u64 = 524_288;
+/// A request of a full batch stays below what brokers take.
+const BATCH_SIZE: u64 = 1_000_000;
 const BUFFER_MESSAGES: u64 = 100_000;
 /// librdkafka's bounds for `message.max.bytes`.
 const REQUEST_BOUNDS: (u64, u64) = (1_000, 1_000_000_000);
@@ -167,7 +168,7 @@ impl Build {
                 None => return,
             },
             // Without idempotence a repeated request may overtake, so there must be only one.
-            None if idempotent => 5,
+            None if idempotent => most,
             None => 1,
         };
         self.out.insert("max.in.flight.requests.per.connection".to_owned(), in_flight.to_string());

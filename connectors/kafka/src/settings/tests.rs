@@ -42,7 +42,7 @@ fn producer_defaults() {
         ("max.in.flight.requests.per.connection", "5"),
         ("partitioner", "murmur2_random"),
         ("linger.ms", "1"),
-        ("batch.size", "524288"),
+        ("batch.size", "1000000"),
         ("compression.type", "none"),
         ("message.max.bytes", "1048576"),
         ("message.timeout.ms", "10000"),

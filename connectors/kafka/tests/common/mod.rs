@@ -161,8 +161,15 @@ impl Sender {
         Ok(())
     }
 
-    /// As the encoder does it: waits for room. Returns how often it had to.
+    /// As the encoder does it: waits for room. Returns how often it had to. What the producer holds back
+    /// leaves if it can.
     pub async fn send(&mut self, topic: &Arc<str>, key: Option<&str>, value: Option<&[u8]>) -> Result<usize, Error> {
+        let waits = self.take(topic, key, value).await?;
+        self.producer.hand_over()?;
+        Ok(waits)
+    }
+
+    async fn take(&mut self, topic: &Arc<str>, key: Option<&str>, value: Option<&[u8]>) -> Result<usize, Error> {
         let mut waits = 0;
         loop {
             match self.try_send(topic, key, value) {
@@ -179,9 +186,25 @@ impl Sender {
     pub async fn send_numbers(&mut self, topic: &Arc<str>, range: std::ops::Range<u64>) -> Result<usize, Error> {
         let mut waits = 0;
         for n in range {
-            waits += self.send(topic, Some("key"), Some(n.to_string().as_bytes())).await?;
+            waits += self.take(topic, Some("key"), Some(n.to_string().as_bytes())).await?;
         }
+        self.producer.hand_over()?;
         Ok(waits)
+    }
+
+    /// Waits until nothing is held back.
+    pub async fn release(&mut self) -> Result<(), Error> {
+        while self.producer.holds_back() {
+            self.producer.ready().await;
+            self.producer.hand_over()?;
+        }
+        Ok(())
+    }
+
+    /// Waits until everything is acknowledged.
+    pub async fn flush(&mut self, deadline: Duration) -> Result<(), Error> {
+        self.release().await?;
+        self.producer.flush(deadline).await
     }
 }
 

@@ -13,6 +13,8 @@ use thalweg_tests::{Broker, BrokerOptions, Cluster, MemberOptions, ReplicaSet, R
 pub struct LabOptions {
     pub delivery: String,
     pub compression: String,
+    /// More connector settings, `key=value`.
+    pub settings: Vec<(String, String)>,
 }
 
 pub struct Lab {
@@ -20,6 +22,7 @@ pub struct Lab {
     pub set: ReplicaSet,
     pub cluster: Cluster,
     compression: String,
+    settings: Vec<(String, String)>,
 }
 
 impl Lab {
@@ -34,7 +37,7 @@ impl Lab {
         }
         let extra = [("thalweg.delivery", options.delivery.as_str())];
         let cluster = Cluster::start(nodes, &broker.bootstrap(), &extra).await?;
-        Ok(Self { broker, set, cluster, compression: options.compression.clone() })
+        Ok(Self { broker, set, cluster, compression: options.compression.clone(), settings: options.settings.clone() })
     }
 
     pub fn process(&mut self) -> Result<u32> {
@@ -59,6 +62,9 @@ impl Lab {
         });
         for (key, value) in more {
             config[*key] = json!(value);
+        }
+        for (key, value) in &self.settings {
+            config[key] = json!(value);
         }
         config
     }

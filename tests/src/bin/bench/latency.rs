@@ -22,7 +22,11 @@ use crate::measure::{Results, now_ms, quantile};
 const WRITERS: usize = 16;
 
 pub async fn run(options: &LabOptions, rates: &[u32], seconds: u64, results: &mut Results) -> Result<()> {
-    let low = LabOptions { delivery: options.delivery.clone(), compression: "none".to_owned() };
+    let low = LabOptions {
+        delivery: options.delivery.clone(),
+        compression: "none".to_owned(),
+        settings: options.settings.clone(),
+    };
     let lab = Lab::start(&low, 1).await?;
     let client = lab.set.client().await?;
     client.database("lat").collection::<Document>("c").insert_one(doc! {"_id": -1_i64}).await?;

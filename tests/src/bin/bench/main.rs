@@ -35,6 +35,9 @@ struct Arguments {
     /// producer.override.compression.type of the connectors.
     #[arg(long, global = true, default_value = "lz4")]
     compression: String,
+    /// More settings of the connectors, key=value.
+    #[arg(long = "set", global = true, value_parser = pair)]
+    settings: Vec<(String, String)>,
     /// Repetitions.
     #[arg(long, global = true, default_value_t = 3)]
     rounds: usize,
@@ -78,10 +81,16 @@ enum What {
     },
 }
 
+fn pair(text: &str) -> Result<(String, String), String> {
+    let (key, value) = text.split_once('=').ok_or("write key=value")?;
+    Ok((key.to_owned(), value.to_owned()))
+}
+
 #[tokio::main]
 async fn main() -> Result<()> {
     let arguments = Arguments::parse();
-    let options = LabOptions { delivery: arguments.delivery, compression: arguments.compression };
+    let options =
+        LabOptions { delivery: arguments.delivery, compression: arguments.compression, settings: arguments.settings };
     let mut results = Results::open(&arguments.results)?;
     thalweg_tests::pin(thalweg_tests::Role::Service, 0);
     match arguments.what {
