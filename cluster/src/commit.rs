@@ -2,7 +2,8 @@
 //!
 //! Invariants: the newest position of a unit and partition replaces an older one that waits, never
 //! one that is on its way; one proposal is in flight; while something waits, one is begun at least
-//! every interval (250 ms), at once for a unit that is being taken back; a batch is at most 512 KiB (or one
+//! every interval (250 ms), at once for a unit that is being taken back and for the position at which one
+//! begins; a batch is at most 512 KiB (or one
 //! item); nothing is dropped without an answer; with nothing to do, nothing runs.
 //!
 //! It does not: decide what may be committed (the ack tracker of a unit did), or interpret it (the
@@ -77,8 +78,12 @@ impl Coalescer {
     }
 
     pub fn commit(&self, commit: OffsetCommit) {
-        if self.queue.lock().commit(commit) {
+        let taken = self.queue.lock().commit(commit);
+        if let Some(first) = taken {
             self.work.notify_one();
+            if first {
+                self.urge.notify_one();
+            }
         }
     }
 

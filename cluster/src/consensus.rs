@@ -166,6 +166,7 @@ impl Consensus {
         consensus.spawn(standing::follow(consensus.clone()));
         consensus.spawn(standing::catch_up(consensus.clone()));
         consensus.spawn(election::hurry(consensus.clone()));
+        consensus.spawn(election::rest_alone(consensus.clone()));
         consensus.spawn(membership::take_part(consensus.clone()));
         consensus.spawn(membership::lead(consensus.clone()));
         Ok(consensus)

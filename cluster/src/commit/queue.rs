@@ -33,6 +33,8 @@ pub(super) struct Queue {
     ended: BTreeMap<Unit, Ended>,
     /// Units that are being taken back.
     leaving: BTreeSet<Unit>,
+    /// Epoch in which a partition has reported before.
+    begun: BTreeMap<Key, u64>,
 }
 
 /// Why nothing of this epoch is written any more.
@@ -84,13 +86,15 @@ impl Queue {
         self.order.is_empty() && self.statuses.is_empty() && self.topics.is_empty() && self.released.is_empty()
     }
 
-    /// These return whether something (new) waits.
-    pub(super) fn commit(&mut self, commit: OffsetCommit) -> bool {
+    /// `None`: it is not taken. Otherwise whether it is the first position of its epoch: nothing of the
+    /// partition is sent before it is stored, so it does not wait for company.
+    pub(super) fn commit(&mut self, commit: OffsetCommit) -> Option<bool> {
         let unit = Unit::from(&commit.unit);
         if !self.accepts(&unit, commit.epoch.0) {
-            return false;
+            return None;
         }
         let key = (unit, commit.partition.canonical().clone());
+        let first = self.begun.insert(key.clone(), commit.epoch.0) != Some(commit.epoch.0);
         match self.offsets.get_mut(&key) {
             Some(waiting) => {
                 if (commit.epoch, commit.seq) > (waiting.epoch, waiting.seq) {
@@ -102,9 +106,10 @@ impl Queue {
                 self.offsets.insert(key, commit);
             }
         }
-        true
+        Some(first)
     }
 
+    /// These return whether something (new) waits.
     pub(super) fn status(&mut self, unit: Unit, epoch: u64, status: UnitStatus) -> bool {
         if !self.accepts(&unit, epoch) || self.statuses.get(&unit).is_some_and(|waiting| waiting.epoch > epoch) {
             return false;
@@ -235,6 +240,7 @@ impl Queue {
     /// whether something of the latter waits.
     pub(super) fn placed(&mut self, units: &BTreeMap<Unit, (u64, bool)>) -> bool {
         self.ended.retain(|unit, ended| units.get(unit).is_some_and(|(epoch, _)| *epoch == ended.epoch));
+        self.begun.retain(|(unit, _), _| units.contains_key(unit));
         self.leaving = units.iter().filter(|(_, (_, revoked))| *revoked).map(|(unit, _)| unit.clone()).collect();
         self.leaving.iter().any(|unit| self.waits(unit))
     }

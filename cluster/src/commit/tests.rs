@@ -138,8 +138,9 @@ mod queue_alone {
         let unit = Unit::task("c", 0);
         assert_eq!(q.standing(&unit), Standing::Fenced(5));
         assert!(q.is_empty(), "what waited of that epoch is dropped");
-        assert!(!q.commit(commit(0, 5, "a", 3)) && !q.released(unit.clone(), 5));
-        assert!(q.commit(commit(0, 6, "a", 0)));
+        assert!(q.commit(commit(0, 5, "a", 3)).is_none() && !q.released(unit.clone(), 5));
+        assert_eq!(q.commit(commit(0, 6, "a", 0)), Some(true), "the first of its epoch");
+        assert_eq!(q.commit(commit(0, 6, "a", 1)), Some(false));
         assert_eq!(q.standing(&unit), Standing::Waiting { leaving: false });
         let batch = q.take(1 << 20).unwrap();
         // An old refusal that comes late does not fence the new owner.

@@ -97,3 +97,23 @@ async fn elect(consensus: &Consensus, lost: NodeId) {
         }
     }
 }
+
+/// Stops Raft's clock while this node is the only member: nobody waits for its heartbeat and nobody
+/// could be elected, and the clock is most of what an idle node costs.
+pub(super) async fn rest_alone(consensus: Arc<Consensus>) {
+    let mut standing = consensus.standing.subscribe();
+    let mut resting = false;
+    loop {
+        let alone = {
+            let now = standing.borrow_and_update();
+            now.leads() && now.members.len() == 1
+        };
+        if alone != resting {
+            consensus.raft.runtime_config().tick(!alone);
+            resting = alone;
+        }
+        if standing.changed().await.is_err() {
+            return;
+        }
+    }
+}
