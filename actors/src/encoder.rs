@@ -393,18 +393,39 @@ impl Encoder {
         Ok(())
     }
 
+    /// Sends what the producer holds back. Before every wait that may be long.
+    async fn hand_over(&mut self, producer: &mut dyn Producer) -> Result<(), Exit> {
+        let memory = self.memory.clone();
+        let _broker = memory.encoder.waiting(Wait::Broker);
+        let mut expired = pin!(drain_expired(&self.signals, &self.node));
+        while producer.holds_back() {
+            tokio::select! {
+                () = producer.ready() => {
+                    check_lease(&*self.node.port)?;
+                    producer.hand_over().map_err(Exit::failed)?;
+                }
+                () = at(self.ledger.due()) => self.ledger.tick(),
+                error = &mut expired => {
+                    self.gave_up_waiting = true;
+                    return Err(Exit::failed(error));
+                }
+            }
+        }
+        Ok(())
+    }
+
     /// Waits until everything in flight is acknowledged, as long as a flush may take.
     async fn flush(&mut self, producer: &mut dyn Producer) -> Result<(), Exit> {
         if self.ledger.in_flight() > 0 {
-            let _broker = self.memory.encoder.waiting(Wait::Broker);
             let end = tokio::time::Instant::now() + self.node.options.flush_timeout;
-            match tokio::time::timeout_at(end, hand_over(&self.node, producer)).await {
+            match tokio::time::timeout_at(end, self.hand_over(producer)).await {
                 Ok(handed) => handed?,
                 Err(_) => {
                     self.gave_up_waiting = true;
                     return Err(Exit::failed(unanswered(&self.node)));
                 }
             }
+            let _broker = self.memory.encoder.waiting(Wait::Broker);
             if let Err(error) = producer.flush(end - tokio::time::Instant::now()).await {
                 self.gave_up_waiting = true;
                 return Err(Exit::failed(error));
@@ -417,16 +438,6 @@ impl Encoder {
         }
         Ok(())
     }
-}
-
-/// Sends what the producer holds back. Before every wait that may be long.
-async fn hand_over(node: &NodeContext, producer: &mut dyn Producer) -> Result<(), Exit> {
-    while producer.holds_back() {
-        producer.ready().await;
-        check_lease(&*node.port)?;
-        producer.hand_over().map_err(Exit::failed)?;
-    }
-    Ok(())
 }
 
 fn lease_lost() -> Error {

@@ -2,9 +2,9 @@
 //!
 //! Invariants: the newest position of a unit and partition replaces an older one that waits, never
 //! one that is on its way; one proposal is in flight; while something waits, one is begun at least
-//! every interval (250 ms), at once for a unit that is being taken back and for the position at which one
-//! begins; a batch is at most 512 KiB (or one
-//! item); nothing is dropped without an answer; with nothing to do, nothing runs.
+//! every interval (250 ms), at once for a unit that is being taken back and for the position at which
+//! a partition begins; a batch is at most 512 KiB (or one item); nothing is dropped without an answer;
+//! with nothing to do, nothing runs.
 //!
 //! It does not: decide what may be committed (the ack tracker of a unit did), or interpret it (the
 //! state machine does). What is refused as stale fences the unit: nothing more of that epoch is sent.
@@ -51,7 +51,7 @@ pub struct Coalescer {
     queue: Mutex<Queue>,
     /// Something waits.
     work: Notify,
-    /// It is for a unit that is being taken back.
+    /// Somebody waits for it.
     urge: Notify,
     /// Counts answered proposals.
     answered: watch::Sender<u64>,

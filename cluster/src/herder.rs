@@ -41,7 +41,7 @@ pub struct Identity {
     /// `scheduled.rebalance.max.delay.ms`.
     pub max_delay: Duration,
     /// How long a node waits for an earlier process of the same id, last seen at another address, to be
-    /// taken for lost: longer than a lease.
+    /// taken for lost: longer than a lease that a new leader grants.
     pub patience: Duration,
 }
 
@@ -169,7 +169,7 @@ impl Herder {
 
     async fn register(&self, boot: [u8; 16]) -> Result<u64, HerderError> {
         let node = self.identity.node;
-        let patience = Instant::now() + self.identity.patience;
+        let mut in_use_since: Option<Instant> = None;
         loop {
             let command = CommandV1::RegisterNode {
                 node,
@@ -186,15 +186,26 @@ impl Herder {
                 Ok(Reply::Refused(why @ (Refusal::FeatureLevel { .. } | Refusal::TooLarge { .. }))) => {
                     return Err(HerderError::Refused { node, why: why.to_string() });
                 }
-                Ok(Reply::Refused(Refusal::NodeIdInUse { address, .. })) if Instant::now() >= patience => {
-                    return Err(HerderError::IdInUse { node, address, mine: self.identity.about.rpc_address.clone() });
+                Ok(Reply::Refused(Refusal::NodeIdInUse { address, .. })) => {
+                    if in_use_since.get_or_insert_with(Instant::now).elapsed() >= self.identity.patience {
+                        let mine = self.identity.about.rpc_address.clone();
+                        return Err(HerderError::IdInUse { node, address, mine });
+                    }
+                    tracing::warn!(node, address, "another process has this node id; waiting for the end of its lease");
                 }
                 Ok(Reply::Refused(why)) => {
                     tracing::warn!(node, %why, "registration was refused; trying again");
                 }
                 Ok(other) => tracing::warn!(node, reply = ?other, "registration was answered strangely; trying again"),
-                Err(ProposeError::NoLeader) => tracing::debug!(node, "no leader to register with; trying again"),
-                Err(error) => tracing::warn!(node, error = %error, "registration failed; trying again"),
+                // A new leader counts every lease from its beginning.
+                Err(ProposeError::NoLeader) => {
+                    in_use_since = None;
+                    tracing::debug!(node, "no leader to register with; trying again");
+                }
+                Err(error) => {
+                    in_use_since = None;
+                    tracing::warn!(node, error = %error, "registration failed; trying again");
+                }
             }
             tokio::time::sleep(RETRY).await;
         }

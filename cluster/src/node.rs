@@ -206,7 +206,10 @@ pub async fn run(parts: Parts, stop: CancellationToken) -> Result<(), NodeError>
             Ok(()) => {
                 tracing::warn!(data = %config.data_dir.display(), "left the group again; delete the data directory")
             }
-            Err(error) => tracing::warn!(%error, "this node could not leave the group that it joined"),
+            Err(error) => tracing::warn!(
+                %error,
+                "this node could not leave the group that it joined; its address stays among the members"
+            ),
         }
     }
     let report = actors.shutdown(config.task_shutdown_timeout).await;

@@ -278,7 +278,7 @@ pub const FRAMEWORK: OptionTable = OptionTable {
         new(
             "thalweg.delivery",
             OptionKind::String,
-            "plain: an idempotent producer for all tasks of a node. fenced: a transactional producer for each task, so that the broker refuses a task's former owner. Unset: the worker's.",
+            "plain: an idempotent producer for each task. fenced: a transactional one, so that the broker refuses a task's former owner. Unset: the worker's.",
         )
         .one_of(&["plain", "fenced"])
         .group("Exactly Once Support")

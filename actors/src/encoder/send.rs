@@ -16,7 +16,7 @@ use thalweg_core::tolerance::{Attempt, Verdict};
 use thalweg_core::{Error, ErrorKind, Phase};
 use tracing::warn;
 
-use super::{Encoder, Sent, at, check_lease, count, drain_expired, hand_over, locate, offset_text};
+use super::{Encoder, Sent, at, check_lease, count, drain_expired, locate, offset_text};
 use crate::coder::{Fault, coordinates};
 use crate::counters::Counters;
 use crate::exit::Exit;
@@ -32,7 +32,7 @@ impl Encoder {
     ) -> Result<(), Exit> {
         let index = self.inputs[at].index;
         if !self.inputs[at].known {
-            self.store_start(at, &batch).await?;
+            self.store_start(producer, at, &batch).await?;
         }
         let mut sent = Sent::default();
         if !batch.records.is_empty() {
@@ -61,13 +61,14 @@ impl Encoder {
     }
 
     /// Stores where a partition without a stored position starts, before anything of it is sent.
-    async fn store_start(&mut self, at: usize, batch: &Batch) -> Result<(), Exit> {
+    async fn store_start(&mut self, producer: &mut dyn Producer, at: usize, batch: &Batch) -> Result<(), Exit> {
         let index = self.inputs[at].index;
         let (Some(position), true) = (&batch.progress, batch.records.is_empty()) else {
             let partition = self.partitions[index].partition.original();
             let text = format!("the reader of {partition} sent records before the position at which it starts");
             return Err(Exit::failed(Error::new(ErrorKind::Internal, Phase::Stream, text)));
         };
+        self.hand_over(producer).await?;
         self.ledger.enter_done(index, position.clone());
         self.ledger.advance();
         self.ledger.commit();
@@ -141,8 +142,8 @@ impl Encoder {
         sent: &mut Sent,
     ) -> Result<(), Exit> {
         if !self.topics.is_ready(&record.topic) {
+            self.hand_over(producer).await?;
             let _topic = self.memory.encoder.waiting(Wait::Topic);
-            hand_over(&self.node, producer).await?;
             producer.prepare_topic(&record.topic).await.map_err(Exit::failed)?;
             self.topics.prepared(&record.topic);
             check_lease(&*self.node.port)?;
@@ -179,33 +180,13 @@ impl Encoder {
                 check_lease(&*self.node.port)?;
             }
         }
-        let message = self.coder.message(&record, &encoded);
-        let mut entered = self.ledger.enter(index, record.position.clone());
-        let seq = loop {
-            match entered {
-                Ok(seq) => break seq,
-                Err(Full(back)) => {
-                    let _broker = self.memory.encoder.waiting(Wait::Broker);
-                    let window = self.ledger.window().clone();
-                    tokio::select! {
-                        () = window.advanced() => {}
-                        () = producer.ready() => {
-                            check_lease(&*self.node.port)?;
-                            producer.hand_over().map_err(Exit::failed)?;
-                        }
-                        error = drain_expired(&self.signals, &self.node) => {
-                            self.gave_up_waiting = true;
-                            return Err(Exit::failed(error));
-                        }
-                    }
-                    self.ledger.tick();
-                    check_lease(&*self.node.port)?;
-                    entered = self.ledger.enter(index, back);
-                }
-            }
+        let seq = match self.ledger.enter(index, record.position.clone()) {
+            Ok(seq) => seq,
+            Err(Full(position)) => self.enter_later(producer, index, position).await?,
         };
         self.ledger.identify(seq, identity);
         self.alone = (treatment == Treatment::SendAlone).then_some(seq);
+        let message = self.coder.message(&record, &encoded);
         let mut answer = producer.try_send(seq, &message);
         while let Err(Refused::Full) = answer {
             {
@@ -250,6 +231,38 @@ impl Encoder {
         Ok(())
     }
 
+    /// Waits for a free number: so many messages are on their way that the broker has to answer first.
+    async fn enter_later(
+        &mut self,
+        producer: &mut dyn Producer,
+        index: usize,
+        mut position: Position,
+    ) -> Result<u64, Exit> {
+        let memory = self.memory.clone();
+        let _broker = memory.encoder.waiting(Wait::Broker);
+        let window = self.ledger.window().clone();
+        let mut expired = pin!(drain_expired(&self.signals, &self.node));
+        loop {
+            tokio::select! {
+                () = window.advanced() => {}
+                () = producer.ready() => {
+                    check_lease(&*self.node.port)?;
+                    producer.hand_over().map_err(Exit::failed)?;
+                }
+                error = &mut expired => {
+                    self.gave_up_waiting = true;
+                    return Err(Exit::failed(error));
+                }
+            }
+            self.ledger.tick();
+            check_lease(&*self.node.port)?;
+            match self.ledger.enter(index, position) {
+                Ok(seq) => return Ok(seq),
+                Err(Full(back)) => position = back,
+            }
+        }
+    }
+
     /// Goes on without a message: the position counts with what was sent before.
     fn pass_by(&mut self, index: usize, position: Position) {
         self.last[index] = position.clone();
@@ -268,7 +281,7 @@ impl Encoder {
         let text = fault.error.to_string();
         match self.coder.judge(attempt, fault, record) {
             Verdict::Retry(delay) => {
-                hand_over(&self.node, producer).await?;
+                self.hand_over(producer).await?;
                 tokio::time::sleep(delay).await;
                 check_lease(&*self.node.port)?;
                 Ok(true)

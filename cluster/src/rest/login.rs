@@ -1,6 +1,7 @@
 //! `rest.auth.basic.file`: who may use the interface, by HTTP basic authentication.
 //!
-//! Invariants: passwords are compared in constant time and never shown; the probes of an orchestrator
+//! Invariants: comparing passwords of one length takes the same time whatever they are; they are never
+//! shown; the probes of an orchestrator
 //! (`/health/...`, `/live`, `/ready`) need no login, because they tell nothing but a state.
 //!
 //! It does not: tell users apart (whoever is known may do everything), or watch the file for changes.
@@ -45,6 +46,9 @@ impl Users {
         if users.is_empty() {
             return Err(error("it names no user".to_owned()));
         }
+        if let Some((name, _)) = users.iter().find(|(name, word)| name.is_empty() || word.reveal().is_empty()) {
+            return Err(error(format!("user '{name}' has no name or no password")));
+        }
         Ok(Arc::new(Self(users)))
     }
 
@@ -67,7 +71,8 @@ fn credentials(authorization: &HeaderValue) -> Option<(String, String)> {
 /// 401 for whoever is not known.
 pub(super) async fn ask(State(users): State<Arc<Users>>, request: Request, next: Next) -> Response<Body> {
     let path = request.uri().path();
-    let probe = request.method() == Method::GET && (path.starts_with("/health") || path == "/live" || path == "/ready");
+    let reads = matches!(*request.method(), Method::GET | Method::HEAD);
+    let probe = reads && (path.starts_with("/health") || path == "/live" || path == "/ready");
     if probe || request.headers().get(AUTHORIZATION).is_some_and(|a| users.know(a)) {
         return next.run(request).await;
     }

@@ -91,13 +91,13 @@ impl Doors {
         if let Some(cors) = &self.cors {
             routes = routes.layer(cors.clone());
         }
+        routes = routes
+            .layer(from_fn(limits::in_time))
+            .layer(tower_http::catch_panic::CatchPanicLayer::custom(reply::panicked));
         if !self.headers.is_empty() {
             routes = routes.layer(from_fn_with_state(self.headers.clone(), headers::add));
         }
-        routes
-            .layer(from_fn(limits::in_time))
-            .layer(tower_http::catch_panic::CatchPanicLayer::custom(reply::panicked))
-            .with_state(api)
+        routes.with_state(api)
     }
 }
 

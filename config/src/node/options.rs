@@ -176,7 +176,7 @@ pub const WORKER: OptionTable = OptionTable {
             "thalweg.delivery",
             OptionKind::String,
             DELIVERY,
-            "plain: an idempotent producer for all tasks of a node. fenced: a transactional producer for each task, so that the broker refuses a task's former owner.",
+            "plain: an idempotent producer for each task. fenced: a transactional one, so that the broker refuses a task's former owner.",
         )
         .default("fenced")
         .one_of(&["plain", "fenced"])

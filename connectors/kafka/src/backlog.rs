@@ -1,7 +1,8 @@
 //! Records that wait, as bytes, until the client has settled what it has.
 //!
-//! They are kept in loads, each as large as one request may be, so that a load is handed over as a
-//! whole and its memory is used again. Bounded by the caller; order is that of arrival.
+//! They are kept in loads, each as large as one request may be (and never tiny), so that a load is
+//! handed over as a whole and its memory is used again. Bounded by the caller; order is that of
+//! arrival.
 
 use std::collections::VecDeque;
 use std::ops::Range;
@@ -9,6 +10,8 @@ use std::sync::Arc;
 
 use thalweg_core::delivery::{EncodedHeaders, Message};
 
+/// Smaller batches than this leave several in one load: waiting for each would cost a pause a batch.
+const LEAST: usize = 256 * 1024;
 /// What a record adds to a request beside key, value and headers, at most.
 const FRAMING: usize = 64;
 /// Memory that is kept without being used.
@@ -46,7 +49,10 @@ struct Waiting {
 
 impl Backlog {
     pub(crate) fn new(batch_size: u64) -> Self {
-        let most = usize::try_from(batch_size).unwrap_or(usize::MAX);
+        Self::of_loads(usize::try_from(batch_size).unwrap_or(usize::MAX).max(LEAST))
+    }
+
+    fn of_loads(most: usize) -> Self {
         Self { loads: VecDeque::new(), spare: None, cost: 0, most }
     }
 
@@ -95,7 +101,7 @@ impl Backlog {
     }
 
     pub(crate) fn clear(&mut self) {
-        *self = Self::new(self.most as u64);
+        *self = Self::of_loads(self.most);
     }
 }
 
@@ -167,7 +173,7 @@ mod tests {
         let headers: EncodedHeaders = Arc::new(vec![(Arc::from("h"), None)]);
         let records: [(Bytes, Bytes); 5] =
             [(Some(b"k"), Some(b"v")), (None, Some(b"")), (Some(b""), None), (None, None), (None, Some(&[7; 400]))];
-        let mut backlog = Backlog::new(160);
+        let mut backlog = Backlog::of_loads(160);
         for round in 0..2 {
             for (seq, (key, value)) in records.into_iter().enumerate() {
                 let partition = Some(seq as i32);
@@ -191,6 +197,11 @@ mod tests {
             assert_eq!((at, sizes, backlog.cost()), (5, vec![2, 2, 1], 0), "round {round}: one alone if it is larger");
             assert!(backlog.is_empty() && backlog.next_size() == 0);
         }
+    }
+
+    #[test]
+    fn small_batches_do_not_make_small_loads() {
+        assert_eq!((Backlog::new(16_384).most, Backlog::new(1_000_000).most), (LEAST, 1_000_000));
     }
 
     #[test]

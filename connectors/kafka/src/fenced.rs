@@ -223,7 +223,7 @@ impl Producer for FencedProducer {
         self.waiting = 0;
         let Some(mut lane) = self.shared.lane_now() else { return Err(Refused::Full) };
         if lane.state == State::Ended {
-            return Err(Refused::Failed(purged()));
+            return Err(Refused::Failed(self.final_error().unwrap_or_else(purged)));
         }
         let cost = lane.share.cost(message.key.map_or(0, <[u8]>::len), message.value.map_or(0, <[u8]>::len));
         if !lane.has_room(cost) && lane.is_open() {

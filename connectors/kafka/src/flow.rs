@@ -1,8 +1,9 @@
 //! How far a producer has come, and waking the one task that waits for news of it.
 //!
 //! The client's thread counts what is settled, the committing thread what is committed; the encoder
-//! waits until the client has settled something, a commit has ended, or something has failed. The first failure is kept and final. A waiter is woken when one of these happens and never
-//! polls; a wake that finds nobody waiting is kept for the next one.
+//! waits until the client has settled something, a commit has ended, or something has failed. The
+//! first failure is kept and final. A waiter is woken when one of these happens and never polls; a
+//! wake that finds nobody waiting is kept for the next one.
 
 use std::sync::OnceLock;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
