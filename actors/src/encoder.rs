@@ -356,10 +356,7 @@ impl Encoder {
                 Step::Command(None) | Step::Close => return Ok(()),
                 Step::Tick => self.ledger.tick(),
                 Step::Settled(settled) => self.tell_durable(settled)?,
-                Step::HandOver => {
-                    check_lease(&*self.node.port)?;
-                    producer.hand_over().map_err(Exit::failed)?;
-                }
+                Step::HandOver => send_held_back(&*self.node.port, producer)?,
                 Step::Batch(input, batch) => self.send_batch(producer, input, batch).await?,
                 Step::InputEnded(input) => self.finish_input(producer, input).await?,
             }
@@ -400,10 +397,7 @@ impl Encoder {
         let mut expired = pin!(drain_expired(&self.signals, &self.node));
         while producer.holds_back() {
             tokio::select! {
-                () = producer.ready() => {
-                    check_lease(&*self.node.port)?;
-                    producer.hand_over().map_err(Exit::failed)?;
-                }
+                () = producer.ready() => send_held_back(&*self.node.port, producer)?,
                 () = at(self.ledger.due()) => self.ledger.tick(),
                 error = &mut expired => {
                     self.gave_up_waiting = true;
@@ -446,6 +440,12 @@ fn lease_lost() -> Error {
 
 fn check_lease(port: &dyn ClusterPort) -> Result<(), Exit> {
     if port.lease_held() { Ok(()) } else { Err(Exit::failed(lease_lost())) }
+}
+
+/// What the producer held back waited, so the lease is asked for again.
+fn send_held_back(port: &dyn ClusterPort, producer: &mut dyn Producer) -> Result<(), Exit> {
+    check_lease(port)?;
+    producer.hand_over().map_err(Exit::failed)
 }
 
 fn unanswered(node: &NodeContext) -> Error {

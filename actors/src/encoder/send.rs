@@ -16,7 +16,7 @@ use thalweg_core::tolerance::{Attempt, Verdict};
 use thalweg_core::{Error, ErrorKind, Phase};
 use tracing::warn;
 
-use super::{Encoder, Sent, at, check_lease, count, drain_expired, locate, offset_text};
+use super::{Encoder, Sent, at, check_lease, count, drain_expired, locate, offset_text, send_held_back};
 use crate::coder::{Fault, coordinates};
 use crate::counters::Counters;
 use crate::exit::Exit;
@@ -245,10 +245,7 @@ impl Encoder {
         loop {
             tokio::select! {
                 () = window.advanced() => {}
-                () = producer.ready() => {
-                    check_lease(&*self.node.port)?;
-                    producer.hand_over().map_err(Exit::failed)?;
-                }
+                () = producer.ready() => send_held_back(&*self.node.port, producer)?,
                 error = &mut expired => {
                     self.gave_up_waiting = true;
                     return Err(Exit::failed(error));

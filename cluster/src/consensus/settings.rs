@@ -85,8 +85,7 @@ impl Timing {
             snapshot_policy: SnapshotPolicy::LogsSinceLast(self.snapshot_entries),
             max_in_snapshot_log_to_keep: self.keep_entries,
             replication_lag_threshold: self.snapshot_entries.saturating_mul(2),
-            // Bounds what waits in memory, which is taken in advance (800 bytes each); far above what a
-            // cluster needs.
+            // Bounds what waits in memory; the numbers are far above what a cluster needs.
             api_channel_size: Some(1_024),
             notification_channel_size: Some(2_048),
             max_payload_entries: 256,

@@ -120,8 +120,8 @@ async fn run(seed: u64, n: usize, steps: usize) {
                 outcomes.lock().insert(connector, outcome);
             }
         });
-        // The next fault comes while some of them are under way.
         writing.push(tokio::spawn(futures::future::join_all(work.collect::<Vec<_>>())));
+        // Part of the schedule, drawn from the seed: the next fault comes while some are under way.
         let pause = Duration::from_millis(100 + sim.faults.random(500));
         tokio::time::sleep(pause).await;
         if step % 3 == 2 {

@@ -152,6 +152,7 @@ impl Sim {
                 let all: Vec<String> = self.nodes.iter().map(say).collect();
                 panic!("waited in vain: {what}\n{}", all.join("\n"));
             }
+            // Between two looks: the condition spans nodes, so no single notification covers it.
             tokio::time::sleep(Duration::from_millis(5)).await;
         }
     }
@@ -189,6 +190,7 @@ impl Sim {
                 assert!(hashes.windows(2).all(|w| w[0] == w[1]), "one index, different states: {hashes:?}");
                 return;
             }
+            // Between two looks: the condition spans nodes, so no single notification covers it.
             tokio::time::sleep(Duration::from_millis(5)).await;
         }
     }

@@ -31,6 +31,7 @@ impl Handler for Echo {
     async fn handle(&self, _caller: Caller, request: Request) -> Response {
         match request {
             Request::Ping { hold_ms } => {
+                // Holding the answer is what a ping asks for.
                 tokio::time::sleep(Duration::from_millis(hold_ms.into())).await;
                 Response::Pong { incarnation: self.incarnation }
             }

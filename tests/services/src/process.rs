@@ -89,6 +89,7 @@ impl Process {
             if Instant::now() > end {
                 bail!("{} still runs after {deadline:?}; log: {}", self.name, self.log.display());
             }
+            // Between two looks: a standard child tells its end to nobody who does not block.
             tokio::time::sleep(Duration::from_millis(5)).await;
         }
     }

@@ -49,6 +49,7 @@ pub async fn run(options: &LabOptions, times: usize, results: &mut Results) -> R
             } else {
                 lab.cluster.nodes[owner].stop().await?
             }
+            // The node stays away for a measured time.
             tokio::time::sleep(CALM).await;
             lab.cluster.nodes[owner].start()?;
             lab.cluster.nodes[owner].ready().await?;
