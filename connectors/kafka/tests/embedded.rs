@@ -64,6 +64,34 @@ async fn both_modes_deliver_and_acknowledge() -> Result<()> {
     Ok(())
 }
 
+/// A client left to itself connects at the first tick of its timer, a second later, in one start of
+/// eight; a task that moves would stand still for that long.
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn a_producer_connects_without_waiting_for_the_client_s_timer() -> Result<()> {
+    let (lines, log) = std::sync::mpsc::channel::<String>();
+    struct Lines(std::sync::mpsc::Sender<String>);
+    impl std::io::Write for Lines {
+        fn write(&mut self, line: &[u8]) -> std::io::Result<usize> {
+            let _ = self.0.send(String::from_utf8_lossy(line).into_owned());
+            Ok(line.len())
+        }
+        fn flush(&mut self) -> std::io::Result<()> {
+            Ok(())
+        }
+    }
+    let writer = move || Lines(lines.clone());
+    tracing_subscriber::fmt().with_max_level(tracing::Level::DEBUG).with_writer(writer).init();
+    let broker = EmbeddedBroker::start().await?;
+    let debug = Properties::from([("producer.override.debug", "broker")]);
+    for at in 0..32 {
+        Sender::open(broker.bootstrap_servers(), &format!("prompt{at}"), DeliveryMode::Fenced, &debug).await?;
+    }
+    let log: Vec<String> = log.try_iter().filter(|l| l.contains("Selected for cluster connection")).collect();
+    assert!(log.len() >= 32, "the client's words have changed: {log:?}");
+    assert!(!log.iter().any(|l| l.contains("no cluster connection")), "{log:#?}");
+    Ok(())
+}
+
 /// The reader is held back instead of the queue growing, and every wait is ended by a delivery.
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn kfk_01_order_under_a_tiny_queue() -> Result<()> {

@@ -1,4 +1,5 @@
-//! The silence when an owner is killed or stopped, at 200 changes a second.
+//! The silence when an owner is killed, stopped, or falls silent as if its host were gone (it is
+//! suspended: its ports still take connections and nothing answers), at 200 changes a second.
 
 use std::collections::BTreeMap;
 use std::sync::Arc;
@@ -7,6 +8,7 @@ use std::time::Duration;
 
 use anyhow::{Context, Result};
 use mongodb::bson::{Document, doc};
+use nix::sys::signal::Signal;
 use serde_json::{Value, json};
 use thalweg_tests::Topic;
 use tokio_util::sync::CancellationToken;
@@ -16,6 +18,9 @@ use crate::measure::{Results, now_ms, quantile, rounded};
 
 const RATE: u32 = 200;
 const CALM: Duration = Duration::from_secs(3);
+/// How long a suspended owner stays away: longer than any take-over may take.
+const SILENT: Duration = Duration::from_secs(8);
+const FAULTS: [&str; 3] = ["kill", "stop", "silence"];
 
 pub async fn run(options: &LabOptions, times: usize, results: &mut Results) -> Result<()> {
     let mut lab = Lab::start(options, 3).await?;
@@ -38,22 +43,27 @@ pub async fn run(options: &LabOptions, times: usize, results: &mut Results) -> R
         }
     });
     let mut faults = Vec::new();
-    for kind in ["kill", "stop"] {
+    for kind in FAULTS {
         for _ in 0..times {
             // Steady load before and after each fault is part of the measurement.
             tokio::time::sleep(CALM).await;
             let owner = lab.cluster.owner("fo", 0).await?;
-            let at = now_ms();
-            if kind == "kill" {
-                lab.cluster.nodes[owner].kill()?
-            } else {
-                lab.cluster.nodes[owner].stop().await?
+            let node = &mut lab.cluster.nodes[owner];
+            faults.push((kind, now_ms()));
+            match kind {
+                "kill" => node.kill()?,
+                "stop" => node.stop().await?,
+                _ => node.process()?.signal(Signal::SIGSTOP)?,
             }
             // The node stays away for a measured time.
-            tokio::time::sleep(CALM).await;
-            lab.cluster.nodes[owner].start()?;
-            lab.cluster.nodes[owner].ready().await?;
-            faults.push((kind, at));
+            if kind == "silence" {
+                tokio::time::sleep(SILENT).await;
+                node.process()?.signal(Signal::SIGCONT)?;
+            } else {
+                tokio::time::sleep(CALM).await;
+                node.start()?;
+            }
+            node.ready().await?;
         }
     }
     stop.cancel();
@@ -70,7 +80,7 @@ pub async fn run(options: &LabOptions, times: usize, results: &mut Results) -> R
         })
         .await?;
     let lost = (1..=last).filter(|n| !seen.contains_key(n)).count();
-    for kind in ["kill", "stop"] {
+    for kind in FAULTS {
         results.add(summary(kind, options, &faults, &times, &seen, lost)?)?;
     }
     Ok(())
@@ -85,11 +95,13 @@ fn summary(
     lost: usize,
 ) -> Result<Value> {
     let (mut gaps, mut repeats) = (Vec::new(), Vec::new());
+    // What belongs to a fault ends before the next one.
+    let after = if kind == "silence" { SILENT + CALM } else { CALM * 2 }.as_millis() as i64;
     for (_, at) in faults.iter().filter(|(k, _)| *k == kind) {
-        let around: Vec<i64> = times.iter().copied().filter(|t| (at - 1_000..at + 6_000).contains(t)).collect();
+        let around: Vec<i64> = times.iter().copied().filter(|t| (at - 1_000..at + after).contains(t)).collect();
         let gap = around.windows(2).map(|w| w[1] - w[0]).max().context("no messages around a fault")?;
         gaps.push(gap as f64 / 1e3);
-        let again = seen.values().flat_map(|v| v.iter().skip(1)).filter(|t| (*at..at + 6_000).contains(*t)).count();
+        let again = seen.values().flat_map(|v| v.iter().skip(1)).filter(|t| (*at..at + after).contains(*t)).count();
         repeats.push(again as f64);
     }
     gaps.sort_by(f64::total_cmp);
