@@ -83,7 +83,7 @@ impl Generation {
         let (durable, stored) = watch::channel(Default::default());
         let input = Input::new(self.index, receiver, known, durable, drained);
         if !self.run.encoder.attach(input).await {
-            source.close(self.run.close_timeout).await;
+            source.close(self.run.settings.close_timeout).await;
             return self.ended(Exit::stopped());
         }
         let reading = Reading {
@@ -94,7 +94,7 @@ impl Generation {
             control: self.control.clone(),
             durable: stored,
             cancel: self.cancel.clone(),
-            close_within: self.run.close_timeout,
+            close_within: self.run.settings.close_timeout,
         };
         let mut reader = tokio::spawn(reading.run().in_current_span());
         if let Some(opened) = self.opened.take() {
@@ -139,7 +139,7 @@ impl Generation {
     /// Waits for a reader that is ending. One that does not end is left behind: it can neither
     /// send nor commit any more.
     async fn end_of<T>(&self, reader: &mut JoinHandle<T>) -> Option<Result<T, tokio::task::JoinError>> {
-        if let Ok(read) = tokio::time::timeout(self.run.close_timeout + GRACE, &mut *reader).await {
+        if let Ok(read) = tokio::time::timeout(self.run.settings.close_timeout + GRACE, &mut *reader).await {
             return Some(read);
         }
         reader.abort();

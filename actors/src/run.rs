@@ -5,7 +5,6 @@
 //! It does not: restart anything (that is the actors' part).
 
 use std::sync::Arc;
-use std::time::Duration;
 
 use thalweg_config::Properties;
 use thalweg_config::provider::{Providers, Resolution};
@@ -32,8 +31,6 @@ pub(crate) struct TaskRun {
     pub offsets: Arc<dyn OffsetReader>,
     pub memory: Arc<UnitMemory>,
     pub settings: UnitSettings,
-    /// How long a source may take to release its connections.
-    pub close_timeout: Duration,
 }
 
 pub(crate) struct Opened {
@@ -66,7 +63,6 @@ pub(crate) async fn open(
     })?;
     let partitions = source.partitions();
     let stored = node.port.offsets(&connector_name);
-    let close_timeout = node.options.close_timeout;
     let (encoder, handle, ready) = Encoder::spawn(EncoderParts {
         identity: ProducerIdentity { group: node.port.group().clone(), connector: connector_name, task },
         mode: assignment.mode,
@@ -79,7 +75,7 @@ pub(crate) async fn open(
         node,
     });
     let offsets = Arc::new(RememberedOffsets { memory: memory.clone(), stored });
-    let run = Arc::new(TaskRun { source, partitions, encoder: handle, offsets, memory, settings, close_timeout });
+    let run = Arc::new(TaskRun { source, partitions, encoder: handle, offsets, memory, settings });
     Ok(Opened { run, encoder, ready })
 }
 

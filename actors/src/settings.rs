@@ -23,8 +23,6 @@ pub struct NodeOptions {
     pub flush_timeout: Duration,
     /// How long a unit may take to drain (`task.shutdown.graceful.timeout.ms`).
     pub stop_timeout: Duration,
-    /// How long a source may take to release its connections (`executor.shutdown.timeout.ms`).
-    pub close_timeout: Duration,
     /// How often actors look after their children and at progress.
     pub heartbeat: Duration,
     /// The worker's configuration, references resolved: converters for connectors that name none.
@@ -38,7 +36,6 @@ impl Default for NodeOptions {
             quiet_commit_interval: Duration::from_secs(10),
             flush_timeout: Duration::from_secs(5),
             stop_timeout: Duration::from_secs(10),
-            close_timeout: Duration::from_secs(4),
             heartbeat: Duration::from_millis(500),
             worker: Properties::new(),
         }
@@ -50,6 +47,8 @@ impl Default for NodeOptions {
 pub(crate) struct UnitSettings {
     pub backoff: BackoffPolicy,
     pub queue: Limits,
+    /// How long a source may take to release its connections.
+    pub close_timeout: Duration,
     /// Silence after which a running partition is taken for stuck; zero = never.
     pub progress_timeout: Duration,
     pub tasks_max: usize,
@@ -76,6 +75,7 @@ impl UnitSettings {
         Ok(Self {
             backoff,
             queue: Limits { records, bytes: if bytes == 0 { QUEUE_BYTES } else { bytes } },
+            close_timeout: millis("executor.shutdown.timeout.ms", 4_000)?,
             progress_timeout: millis("thalweg.progress.timeout.ms", 300_000)?,
             tasks_max: unsigned(config, "tasks.max")?.map_or(1, as_usize).max(1),
             tasks_max_enforce: config.get("tasks.max.enforce").is_none_or(|v| !v.trim().eq_ignore_ascii_case("false")),

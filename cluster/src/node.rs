@@ -16,7 +16,7 @@ use thalweg_actors::Node as Actors;
 use thalweg_actors::NodeOptions;
 use thalweg_actors::Registry;
 use thalweg_config::node::{
-    ClusterShape, Delivery as ConfiguredDelivery, ExactlyOnceSupport, Listener as Address, RpcConfig, Scheme,
+    ClusterShape, Delivery as ConfiguredDelivery, Listener as Address, RpcConfig, Scheme,
     ShutdownMode, WorkerConfig,
 };
 use thiserror::Error;
@@ -227,7 +227,7 @@ pub async fn run(parts: Parts, stop: CancellationToken) -> Result<(), NodeError>
 
 /// What would be less safe than its owner believes if it were passed over ends the start.
 fn refuse_what_is_not_served(config: &WorkerConfig) -> Result<(), NodeError> {
-    if config.exactly_once == ExactlyOnceSupport::Enabled {
+    if config.exactly_once {
         let advice =
             "remove the option; thalweg.delivery=fenced keeps stale owners out, changes may repeat after a failure";
         return Err(NodeError::NotServed { option: "exactly.once.source.support", advice });

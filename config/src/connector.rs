@@ -44,6 +44,7 @@ const fn new(name: &'static str, kind: OptionKind, doc: &'static str) -> OptionD
     OptionDef::new(name, kind, doc).framework().importance(Importance::Low)
 }
 
+const OWN_COMMITS: &str = "transactions of mode fenced end by thalweg.fenced.commit.ms";
 const ONE_VERSION: &str = "a node has exactly one version of every plugin";
 
 /// Framework options of a source connector.
@@ -89,10 +90,9 @@ pub const FRAMEWORK: OptionTable = OptionTable {
         new(
             "tasks.max.enforce",
             OptionKind::Boolean,
-            "Accepted for compatibility and without effect: a connector never makes more tasks than tasks.max.",
+            "Whether a connector that would need more tasks than tasks.max fails. false: the surplus runs, with a warning.",
         )
         .default("true")
-        .inert("the limit always holds")
         .group("Common")
         .width(Width::Short)
         .display("Enforce tasks max")
@@ -187,6 +187,16 @@ pub const FRAMEWORK: OptionTable = OptionTable {
         .importance(Importance::Medium)
         .group("Error Handling")
         .display("Retry Timeout for Errors"),
+        new(
+            "errors.retry.delay.initial.ms",
+            OptionKind::Long,
+            "Milliseconds before the first restart of a task after an error that may pass; the wait doubles with each one that follows, up to errors.retry.delay.max.ms. retriable.restart.connector.wait.ms, if set, makes all waits the same.",
+        )
+        .default("500")
+        .at_least(1)
+        .importance(Importance::Low)
+        .group("Error Handling")
+        .display("Initial Delay Between Retries for Errors"),
         new("errors.retry.delay.max.ms", OptionKind::Long, "The longest time in milliseconds between two attempts.")
             .default("60000")
             .at_least(1)
@@ -254,6 +264,7 @@ pub const FRAMEWORK: OptionTable = OptionTable {
         .group("Exactly Once Support")
         .width(Width::Short)
         .display("Transaction Boundary")
+        .inert(OWN_COMMITS)
         .order(3),
         new(
             "transaction.boundary.interval.ms",
@@ -264,6 +275,7 @@ pub const FRAMEWORK: OptionTable = OptionTable {
         .group("Exactly Once Support")
         .width(Width::Short)
         .display("Transaction boundary interval")
+        .inert(OWN_COMMITS)
         .order(4),
         new(
             "offsets.storage.topic",
@@ -274,6 +286,7 @@ pub const FRAMEWORK: OptionTable = OptionTable {
         .group("offsets.topic")
         .width(Width::Long)
         .display("Offsets topic")
+        .inert("offsets are kept by the nodes")
         .order(1),
         new(
             "thalweg.delivery",

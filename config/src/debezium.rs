@@ -229,7 +229,7 @@ pub const DEBEZIUM_COMMON: &[OptionDef] = &[
         OptionKind::Long,
         CONNECTOR,
         "Retriable restart wait (ms)",
-        "Milliseconds to wait before a try after an error that may pass.",
+        "Milliseconds to wait before a try after an error that may pass. Not set: from 0.5 s on and doubling, see errors.retry.delay.initial.ms.",
     ))
     .default("10000")
     .at_least(1),
@@ -290,7 +290,7 @@ pub const DEBEZIUM_COMMON: &[OptionDef] = &[
         OptionKind::Long,
         CONNECTOR,
         "Executor shutdown timeout (ms)",
-        "The most milliseconds that readers have to stop.",
+        "The most milliseconds that a reader has to let go of its connections when its task stops.",
     )
     .default("4000")
     .at_least(1),

@@ -12,7 +12,6 @@ use thalweg_config::{OptionTable, connector, node};
 fn the_option_reference_is_current() -> Result<()> {
     let tables: &[(&str, &OptionTable)] = &[
         ("node.md", &node::WORKER),
-        ("node-kafka.md", &thalweg_kafka::NODE_OPTIONS),
         ("connector.md", &connector::FRAMEWORK),
         ("connector-kafka.md", &thalweg_kafka::CONNECTOR_OPTIONS),
         ("mongodb.md", &thalweg_mongodb::options::TABLE),

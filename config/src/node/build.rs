@@ -4,8 +4,7 @@ use std::collections::BTreeMap;
 use std::path::PathBuf;
 
 use super::{
-    Address, ClusterShape, Delivery, ExactlyOnceSupport, LogFormat, Origins, OverridePolicy, RpcConfig, RpcTls,
-    ShutdownMode, WORKER, WorkerConfig, WorkerError, WorkerErrors,
+    Address, ClusterShape, Delivery, LogFormat, Origins, RpcConfig, RpcTls, ShutdownMode, WORKER, WorkerConfig, WorkerError, WorkerErrors,
 };
 use crate::option::{OptionDef, OptionKind, Rule};
 use crate::properties::Properties;
@@ -48,8 +47,7 @@ pub(super) fn build(
     let rest = builder.rest(&mut errors, &mut notes);
     builder.times(&mut errors);
     builder.brokers(&mut errors);
-    let (data_dir, offset_topic) =
-        (builder.path("thalweg.data.dir").unwrap_or_default(), builder.some("offset.storage.topic"));
+    let data_dir = builder.path("thalweg.data.dir").unwrap_or_default();
     if !errors.list.is_empty() {
         for error in &mut errors.list {
             error.problem = resolution.references.hide_in(&error.problem);
@@ -73,30 +71,14 @@ pub(super) fn build(
         shutdown_mode: if s.text("shutdown.mode") == Some("hold") { ShutdownMode::Hold } else { ShutdownMode::Move },
         task_shutdown_timeout: s.millis("task.shutdown.graceful.timeout.ms"),
         bootstrap_servers: s.list("bootstrap.servers").to_vec(),
-        key_converter: text("key.converter"),
-        value_converter: text("value.converter"),
-        header_converter: text("header.converter"),
-        override_policy: match s.text("connector.client.config.override.policy") {
-            Some("None") => OverridePolicy::None,
-            Some("Principal") => OverridePolicy::Principal,
-            _ => OverridePolicy::All,
-        },
         delivery: if s.text("thalweg.delivery") == Some("plain") { Delivery::Plain } else { Delivery::Fenced },
-        exactly_once: match s.text("exactly.once.source.support") {
-            Some("enabled") => ExactlyOnceSupport::Enabled,
-            Some("preparing") => ExactlyOnceSupport::Preparing,
-            _ => ExactlyOnceSupport::Disabled,
-        },
+        exactly_once: s.text("exactly.once.source.support") == Some("enabled"),
         offset_commit: s.millis("thalweg.offset.commit.ms"),
         offset_flush_interval: s.millis("offset.flush.interval.ms"),
         offset_flush_timeout: s.millis("offset.flush.timeout.ms"),
-        offset_topic,
-        offset_topic_partitions: i32::try_from(s.int("offset.storage.partitions")).unwrap_or(-1),
-        offset_topic_replication: i16::try_from(s.int("offset.storage.replication.factor")).unwrap_or(-1),
         rest,
         topic_tracking: s.bool("topic.tracking.enable"),
         topic_tracking_reset: s.bool("topic.tracking.allow.reset"),
-        topic_creation: s.bool("topic.creation.enable"),
         log_level: text("thalweg.log.level"),
         log_format: if s.text("thalweg.log.format") == Some("json") { LogFormat::Json } else { LogFormat::Text },
         properties,

@@ -50,27 +50,18 @@ pub struct WorkerConfig {
     pub task_shutdown_timeout: Duration,
 
     pub bootstrap_servers: Vec<String>,
-    /// Full class names.
-    pub key_converter: String,
-    pub value_converter: String,
-    pub header_converter: String,
-    pub override_policy: OverridePolicy,
 
     pub delivery: Delivery,
-    pub exactly_once: ExactlyOnceSupport,
+    /// `exactly.once.source.support=enabled`, which is not served.
+    pub exactly_once: bool,
     /// Offsets are gathered for this long before they are stored together.
     pub offset_commit: Duration,
     pub offset_flush_interval: Duration,
     pub offset_flush_timeout: Duration,
-    pub offset_topic: Option<String>,
-    /// -1: the broker's default; so below.
-    pub offset_topic_partitions: i32,
-    pub offset_topic_replication: i16,
 
     pub rest: RestConfig,
     pub topic_tracking: bool,
     pub topic_tracking_reset: bool,
-    pub topic_creation: bool,
 
     pub log_level: String,
     pub log_format: LogFormat,
@@ -169,34 +160,9 @@ pub enum ShutdownMode {
 }
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum OverridePolicy {
-    All,
-    None,
-    Principal,
-}
-
-impl OverridePolicy {
-    /// Whether a connector may set `<client>.override.<key>`.
-    pub fn allows(self, key: &str) -> bool {
-        match self {
-            Self::All => true,
-            Self::None => false,
-            Self::Principal => matches!(key, "sasl.jaas.config" | "sasl.mechanism" | "security.protocol"),
-        }
-    }
-}
-
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Delivery {
     Plain,
     Fenced,
-}
-
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum ExactlyOnceSupport {
-    Disabled,
-    Preparing,
-    Enabled,
 }
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]

@@ -23,6 +23,7 @@ const LOGGING: &str = "Logging";
 const ACCEPTED: &str = "Accepted without effect";
 
 const IN_RAFT: &str = "configurations and states are kept by the nodes themselves";
+const IMPORT_OFFSETS: &str = "offsets are kept by the nodes themselves; import them over REST";
 const NO_PLUGINS: &str = "all connectors are part of the program";
 const OWN_PROTOCOL: &str = "nodes talk to each other in a protocol of their own";
 const NO_JMX: &str = "metrics are served under /metrics";
@@ -182,10 +183,28 @@ pub const WORKER: OptionTable = OptionTable {
         .one_of(&["plain", "fenced"])
         .importance(Importance::High),
         new(
+            "thalweg.fenced.commit.ms",
+            OptionKind::Long,
+            DELIVERY,
+            "With thalweg.delivery=fenced: milliseconds from the first record of a transaction to its commit. A reader of committed records sees a record at most this much later; smaller values mean more commits.",
+        )
+        .default("100")
+        .at_least(1)
+        .importance(Importance::Low),
+        new(
+            "thalweg.producer.buffer.bytes",
+            OptionKind::Long,
+            DELIVERY,
+            "Bytes that all producers of this node together may hold in records that Kafka has not acknowledged yet. Each producer gets an equal share; producer.buffer.memory limits a single one.",
+        )
+        .default("25165824")
+        .at_least(1_048_576)
+        .importance(Importance::Low),
+        new(
             "exactly.once.source.support",
             OptionKind::String,
             DELIVERY,
-            "Whether connectors can ask for exactly-once delivery, with their offsets in a Kafka topic.",
+            "Whether connectors can ask for exactly-once delivery, with their offsets in a Kafka topic. Not supported: enabled ends the start, preparing is without effect.",
         )
         .default("disabled")
         .one_of(&["disabled", "preparing", "enabled"]),
@@ -208,19 +227,6 @@ pub const WORKER: OptionTable = OptionTable {
         new("offset.flush.timeout.ms", OptionKind::Long, DELIVERY, "The most milliseconds that a commit of offsets may take.")
             .default("5000")
             .at_least(1),
-        new(
-            "offset.storage.topic",
-            OptionKind::String,
-            DELIVERY,
-            "Topic for offsets with exactly-once delivery, and the topic from which offsets are taken over.",
-        )
-        .check(crate::rule::topic_name_chars),
-        new("offset.storage.partitions", OptionKind::Int, DELIVERY, "Partitions of that topic if it is created.")
-            .default("25")
-            .check(count_or_default),
-        new("offset.storage.replication.factor", OptionKind::Short, DELIVERY, "Replicas of that topic if it is created.")
-            .default("3")
-            .check(count_or_default),
         new(
             "listeners",
             OptionKind::List,
@@ -308,7 +314,10 @@ pub const WORKER: OptionTable = OptionTable {
         unused("status.storage.topic", IN_RAFT),
         unused("status.storage.partitions", IN_RAFT),
         unused("status.storage.replication.factor", IN_RAFT),
-        unused("offset.storage.file.filename", "offsets are kept by the nodes themselves; import them over REST"),
+        unused("offset.storage.topic", IMPORT_OFFSETS),
+        unused("offset.storage.partitions", IMPORT_OFFSETS),
+        unused("offset.storage.replication.factor", IMPORT_OFFSETS),
+        unused("offset.storage.file.filename", IMPORT_OFFSETS),
         unused("worker.sync.timeout.ms", IN_RAFT),
         unused("worker.unsync.backoff.ms", IN_RAFT),
         unused("connect.protocol", OWN_PROTOCOL),
@@ -358,9 +367,3 @@ fn not_blank(text: &str) -> Result<(), String> {
     if text.trim().is_empty() { Err("String may not be empty".to_owned()) } else { Ok(()) }
 }
 
-fn count_or_default(text: &str) -> Result<(), String> {
-    match text.trim().parse::<i64>() {
-        Ok(n) if n == -1 || n >= 1 => Ok(()),
-        _ => Err("Value must be at least 1, or -1 for the broker's default".to_owned()),
-    }
-}

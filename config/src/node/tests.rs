@@ -38,7 +38,6 @@ fn a_node_needs_no_configuration() {
     assert_eq!(c.rest.admin, AdminListeners::Same);
     assert!(c.worker_id().ends_with(":8083") && !c.worker_id().starts_with(':'));
     assert_eq!(c.bootstrap_servers, ["localhost:9092"]);
-    assert_eq!(c.value_converter, "org.apache.kafka.connect.json.JsonConverter");
     assert_eq!(c.notes, ["group.id is not set; this cluster is called 'thalweg'"]);
 }
 
@@ -59,8 +58,6 @@ fn a_worker_file_of_kafka_connect_starts_as_it_is() {
     let c = WorkerConfig::load(Some(&file), &BTreeMap::new()).unwrap();
     assert_eq!(c.group, "connect-cluster");
     assert_eq!(c.bootstrap_servers, ["a:9092", "b:9092"]);
-    assert_eq!(c.offset_topic.as_deref(), Some("connect-offsets"));
-    assert_eq!(c.offset_topic_replication, 1);
     assert_eq!(c.rest.listeners[0].address.port, 18083);
     assert_eq!(c.properties.get("producer.linger.ms"), Some("5"));
     // Everything else is said to have no effect, and nothing is unknown.
@@ -274,13 +271,4 @@ fn run_06_references_of_the_worker_are_resolved_and_not_shown() {
 
     let e = error(&[("config.providers", "vault")]);
     assert_eq!(e.option, "config.providers.vault.class");
-}
-
-#[test]
-fn override_policies() {
-    let policy = |name| config(&[("connector.client.config.override.policy", name)]).unwrap().override_policy;
-    assert!(policy("all").allows("linger.ms"));
-    assert!(!policy("None").allows("sasl.mechanism"));
-    assert!(policy("Principal").allows("sasl.mechanism") && !policy("Principal").allows("linger.ms"));
-    assert_eq!(policy("PrincipalConnectorClientConfigOverridePolicy"), OverridePolicy::Principal);
 }

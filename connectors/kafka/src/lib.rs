@@ -34,7 +34,7 @@ mod trouble;
 
 pub use broker::{ClusterFacts, cluster_facts, cluster_id};
 pub use embedded::EmbeddedBroker;
-pub use options::{BUFFER_BYTES, COMMIT_AFTER, CONNECTOR_OPTIONS, NODE_OPTIONS};
+pub use options::{BUFFER_BYTES, COMMIT_AFTER, CONNECTOR_OPTIONS};
 pub use partitioner::{murmur2, partition_of};
 pub use settings::{ClientSettings, PLAIN_DELIVERY_TIMEOUT, Role, SettingProblem, client_settings, transactional_id};
 pub use sinks::{KafkaSinks, check_settings};

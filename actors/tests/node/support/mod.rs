@@ -96,7 +96,6 @@ pub fn options() -> NodeOptions {
         quiet_commit_interval: Duration::from_millis(20),
         flush_timeout: Duration::from_millis(300),
         stop_timeout: Duration::from_millis(1500),
-        close_timeout: Duration::from_millis(200),
         heartbeat: Duration::from_millis(10),
         worker: Properties::new(),
     }
@@ -106,6 +105,7 @@ pub fn config() -> Properties {
     Properties::from([
         ("name", CONNECTOR),
         ("connector.class", source::CLASS),
+        ("executor.shutdown.timeout.ms", "200"),
         ("key.converter", "org.apache.kafka.connect.storage.StringConverter"),
         ("value.converter", "org.apache.kafka.connect.storage.StringConverter"),
         ("errors.retry.delay.initial.ms", "4"),
