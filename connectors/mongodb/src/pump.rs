@@ -21,8 +21,8 @@ use crate::errors::{self, Class};
 use crate::feed::Feed;
 use crate::filter::{NameList, NamespaceFilter, SnapshotSelection};
 use crate::link::{Ended, Link};
-use crate::offsets::StoredOffsets;
-use crate::options::MongoConfig;
+use crate::offsets::{Found, StoredOffsets};
+use crate::options::{MongoConfig, Oversize};
 use crate::pipeline;
 use crate::position::MongoPosition;
 use crate::reply::Budget;
@@ -101,7 +101,9 @@ impl Pump {
         self.survey(link).await?;
 
         let mode = self.config.snapshot.mode;
-        let mut position = self.stored(link, &cluster).await?;
+        let found = self.stored(link, &cluster).await?;
+        let mut announced = found.as_ref().is_some_and(|found| found.own);
+        let mut position = found.map(|found| found.position);
         let mut known = match &position {
             None => Known::Nothing,
             Some(position) if position.is_unfinished() => Known::Unfinished,
@@ -133,7 +135,7 @@ impl Pump {
                 stream = None;
                 tokio::time::sleep(self.config.snapshot.delay).await;
                 position = Some(self.copy(link, &settings).await?);
-                known = Known::Position;
+                (known, announced) = (Known::Position, true);
                 if mode.streams() {
                     tokio::time::sleep(self.config.snapshot.streaming_delay).await;
                 }
@@ -152,6 +154,9 @@ impl Pump {
             self.send(Feed::Stream(from.clone())).await?;
             let (start, opened) = match stream.take() {
                 Some((start, opened)) => (start, Some(opened)),
+            if !std::mem::replace(&mut announced, true) {
+                self.send(Feed::Start(from.clone())).await?;
+            }
                 None => (StartAt::behind(&from), None),
             };
             position = Some(from);
@@ -172,7 +177,7 @@ impl Pump {
     }
 
     /// What is stored for this partition, under its own name or an older one.
-    async fn stored(&self, link: &mut Link, cluster: &Cluster) -> Result<Option<MongoPosition>, Error> {
+    async fn stored(&self, link: &mut Link, cluster: &Cluster) -> Result<Option<Found>, Error> {
         match &self.part {
             Part::Shard { replica_set, of } => self.offsets.of_one_shard(replica_set, *of),
             Part::WholeCluster => {
