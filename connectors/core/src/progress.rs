@@ -3,7 +3,7 @@
 //! Raised once per batch by the reader and the encoder; relaxed atomics, no lock on the data path.
 
 use std::collections::BTreeMap;
-use std::sync::atomic::{AtomicI64, AtomicU64, Ordering};
+use std::sync::atomic::{AtomicI64, AtomicU64, AtomicUsize, Ordering};
 use std::time::{Duration, Instant};
 
 use parking_lot::Mutex;
@@ -34,6 +34,8 @@ pub struct PartitionProgress {
     pub last_contact_ms: AtomicI64,
     snapshot: Mutex<Option<SnapshotState>>,
 }
+    /// Waits under way that were asked for.
+    rests: AtomicUsize,
 
 #[derive(Debug, Clone)]
 pub struct SnapshotState {
@@ -64,11 +66,30 @@ impl PartitionProgress {
     }
     pub fn count(counter: &AtomicU64, n: u64) {
         counter.fetch_add(n, Ordering::Relaxed);
+    /// Waits because the configuration says so (a delay, a pause between attempts): however long it
+    /// takes, the progress watch does not mistake it for a standstill.
+    pub async fn rest(&self, time: Duration) {
+        self.rests.fetch_add(1, Ordering::Relaxed);
+        let _rest = Rest(&self.rests);
+        tokio::time::sleep(time).await;
+    }
+    pub fn is_resting(&self) -> bool {
+        self.rests.load(Ordering::Relaxed) > 0
+    }
     }
 }
 
 impl SnapshotState {
     pub fn done(&self) -> u64 {
+/// Ends a rest, also one that is dropped before its time.
+struct Rest<'a>(&'a AtomicUsize);
+
+impl Drop for Rest<'_> {
+    fn drop(&mut self) {
+        self.0.fetch_sub(1, Ordering::Relaxed);
+    }
+}
+
         self.tables.values().map(|t| t.done).sum()
     }
     pub fn expected(&self) -> u64 {

@@ -133,11 +133,11 @@ impl Pump {
         loop {
             if losses > 0 || mode.reads(known) {
                 stream = None;
-                tokio::time::sleep(self.config.snapshot.delay).await;
+                self.progress.rest(self.config.snapshot.delay).await;
                 position = Some(self.copy(link, &settings).await?);
                 (known, announced) = (Known::Position, true);
                 if mode.streams() {
-                    tokio::time::sleep(self.config.snapshot.streaming_delay).await;
+                    self.progress.rest(self.config.snapshot.streaming_delay).await;
                 }
             }
             if !mode.streams() {
@@ -395,7 +395,7 @@ impl Pump {
         info!("change stream invalidated, opening it again behind the event that closed it");
         if *start == opened_at {
             // Closed without an event: not at full speed.
-            tokio::time::sleep(self.config.connection.backoff_initial).await;
+            self.progress.rest(self.config.connection.backoff_initial).await;
         }
         Ok(())
     }
