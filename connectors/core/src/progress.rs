@@ -23,6 +23,8 @@ pub struct PartitionProgress {
     pub events_read: AtomicU64,
     /// Events that a filter kept back.
     pub events_filtered: AtomicU64,
+    /// Events of which no record could be made, left out because the configuration says so.
+    pub events_failed: AtomicU64,
     /// Records acknowledged by Kafka.
     pub records_acked: AtomicU64,
     /// Times the connection to the source broke.
@@ -32,10 +34,10 @@ pub struct PartitionProgress {
     pub source_time_ms: AtomicI64,
     /// Wall clock of the last answer of the source in ms since the epoch.
     pub last_contact_ms: AtomicI64,
-    snapshot: Mutex<Option<SnapshotState>>,
-}
     /// Waits under way that were asked for.
     rests: AtomicUsize,
+    snapshot: Mutex<Option<SnapshotState>>,
+}
 
 #[derive(Debug, Clone)]
 pub struct SnapshotState {
@@ -64,8 +66,6 @@ impl PartitionProgress {
     pub fn snapshot(&self) -> Option<SnapshotState> {
         self.snapshot.lock().clone()
     }
-    pub fn count(counter: &AtomicU64, n: u64) {
-        counter.fetch_add(n, Ordering::Relaxed);
     /// Waits because the configuration says so (a delay, a pause between attempts): however long it
     /// takes, the progress watch does not mistake it for a standstill.
     pub async fn rest(&self, time: Duration) {
@@ -76,11 +76,11 @@ impl PartitionProgress {
     pub fn is_resting(&self) -> bool {
         self.rests.load(Ordering::Relaxed) > 0
     }
+    pub fn count(counter: &AtomicU64, n: u64) {
+        counter.fetch_add(n, Ordering::Relaxed);
     }
 }
 
-impl SnapshotState {
-    pub fn done(&self) -> u64 {
 /// Ends a rest, also one that is dropped before its time.
 struct Rest<'a>(&'a AtomicUsize);
 
@@ -90,6 +90,8 @@ impl Drop for Rest<'_> {
     }
 }
 
+impl SnapshotState {
+    pub fn done(&self) -> u64 {
         self.tables.values().map(|t| t.done).sum()
     }
     pub fn expected(&self) -> u64 {

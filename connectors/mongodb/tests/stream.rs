@@ -1,5 +1,6 @@
 //! Records of live changes.
 
+use std::sync::atomic::Ordering;
 use std::time::{Duration, Instant, SystemTime, UNIX_EPOCH};
 
 use anyhow::Result;
@@ -87,6 +88,40 @@ async fn mgo_28_invalid_utf_8_is_replaced() -> Result<()> {
 }
 
 #[tokio::test]
+/// A change without a key, and what the configuration makes of it.
+#[tokio::test]
+async fn run_08_changes_that_cannot_be_read_are_counted_and_named() -> Result<()> {
+    let bed = bed("run_08_keyless").await?;
+    let a = bed.db.collection::<Document>("a");
+    let with = |mode: &'static str| {
+        bed.config(&[
+            ("snapshot.mode", "no_data"),
+            ("cursor.pipeline", r#"[{"$unset": "documentKey"}]"#),
+            ("event.processing.failure.handling.mode", mode),
+        ])
+    };
+    for mode in ["warn", "skip", "fail"] {
+        let mut run = Run::start(&with(mode), &Offsets::new()).await?;
+        run.quiet().await?;
+        a.insert_many([doc! {"mode": mode}, doc! {"mode": mode}]).await?;
+        let failed = if mode == "fail" {
+            let error = run.error().await?;
+            let start = error.message.starts_with("Error while processing event at offset {");
+            assert!(start && error.message.ends_with(" of collection run_08_keyless.a"), "{error}");
+            1
+        } else {
+            while run.progress.events_read.load(Ordering::Relaxed) < 2 {
+                run.quiet().await?;
+            }
+            2
+        };
+        assert_eq!(run.progress.events_failed.load(Ordering::Relaxed), failed, "{mode}");
+        assert_eq!(run.progress.events_filtered.load(Ordering::Relaxed), 0, "{mode}");
+        run.stop().await?;
+    }
+    Ok(())
+}
+
 async fn mgo_29_explicit_start_point() -> Result<()> {
     let bed = bed("mgo_29").await?;
     let a = bed.db.collection::<Document>("a");
