@@ -99,6 +99,13 @@ impl Pump {
         let timeout = connect::socket_timeout(&self.config.connection, self.uri.reveal());
         let settings = StreamSettings::new(&self.config, pipeline::stages(&self.config), timeout);
         self.survey(link).await?;
+        if let Oversize::Skip(bytes) = self.config.cursor.oversize {
+            info!(
+                bytes,
+                "the server leaves out changes with a document or pre-image larger than \
+                 cursor.oversize.skip.threshold, without a trace (cursor.oversize.handling.mode=skip)"
+            );
+        }
 
         let mode = self.config.snapshot.mode;
         let found = self.stored(link, &cluster).await?;
@@ -123,7 +130,7 @@ impl Pump {
             let mut start = position.as_ref().map_or(StartAt::Now, StartAt::behind);
             match link.open(&settings, &mut start, true, &self.budget, Phase::Start).await {
                 Ok(opened) => stream = Some((start, opened)),
-                Err(Ended::Final(error)) => return Err(error),
+                Err(Ended::Final(error)) => return Err(located(error, &start)),
                 Err(Ended::Lost(error)) => {
                     losses = 1;
                     self.accept_loss(error, position.as_ref(), losses)?;
@@ -355,8 +362,10 @@ impl Pump {
                 Ok(stream) => self.follow_one(link, stream, &mut start, &mut replies).await,
                 Err(ended) => Err(ended),
             };
-            if let Err(ended) = ended {
-                return Followed { ended, replies };
+            match ended {
+                Ok(()) => {}
+                Err(Ended::Final(error)) => return Followed { ended: Ended::Final(located(error, &start)), replies },
+                Err(ended) => return Followed { ended, replies },
             }
         }
     }
@@ -404,6 +413,12 @@ impl Pump {
 /// How far following the stream came.
 struct Followed {
     ended: Ended,
+/// The error, and where in the stream it happened.
+fn located(mut error: Error, start: &StartAt) -> Error {
+    error.causes.push(format!("the change stream was read from the position {start}"));
+    error
+}
+
     replies: u64,
 }
 
