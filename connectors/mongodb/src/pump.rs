@@ -150,20 +150,16 @@ impl Pump {
             if !mode.streams() {
                 return Ok(position);
             }
-            let from = match position.clone() {
+            let from = match position.take() {
                 Some(position) => position,
-                None => {
-                    let first = self.first_position(link, &settings).await?;
-                    self.send(Feed::Start(first.clone())).await?;
-                    first
-                }
+                None => self.first_position(link, &settings).await?,
             };
-            self.send(Feed::Stream(from.clone())).await?;
-            let (start, opened) = match stream.take() {
-                Some((start, opened)) => (start, Some(opened)),
             if !std::mem::replace(&mut announced, true) {
                 self.send(Feed::Start(from.clone())).await?;
             }
+            self.send(Feed::Stream(from.clone())).await?;
+            let (start, opened) = match stream.take() {
+                Some((start, opened)) => (start, Some(opened)),
                 None => (StartAt::behind(&from), None),
             };
             position = Some(from);
@@ -240,6 +236,7 @@ impl Pump {
         let captured = self.captured(link).await?;
         if captured.is_empty() && !all {
             warn!(
+                lists = lists.set(),
                 "After applying the include/exclude list filters, no changes will be captured. Please check your \
                  configuration!"
             );
@@ -413,13 +410,13 @@ impl Pump {
 /// How far following the stream came.
 struct Followed {
     ended: Ended,
+    replies: u64,
+}
+
 /// The error, and where in the stream it happened.
 fn located(mut error: Error, start: &StartAt) -> Error {
     error.causes.push(format!("the change stream was read from the position {start}"));
     error
-}
-
-    replies: u64,
 }
 
 pub(crate) fn standalone() -> Error {
