@@ -230,7 +230,7 @@ impl PartitionActor {
         let progress = &self.memory.progress;
         let attempts = progress.disconnects.load(Ordering::Relaxed) as i64;
         let contact = progress.last_contact_ms.load(Ordering::Relaxed).wrapping_add(attempts);
-        if let Some(silence) = self.watch.look(&self.memory.reader, contact, Instant::now())
+        if let Some(silence) = self.watch.look(&self.memory.reader, contact, progress.is_resting(), Instant::now())
             && self.stall.is_none()
         {
             Counters::add(&self.run.memory.counters.stalls, 1);

@@ -121,10 +121,11 @@ impl StageWatch {
         Self { limit, mark: (u64::MAX, i64::MIN), since: now }
     }
     /// Looks again: how long the stage has stood still without a reason, if that is too long.
-    /// `contact` is any further sign of life, e.g. the last answer of the source.
-    pub(crate) fn look(&mut self, pulse: &Pulse, contact: i64, now: Instant) -> Option<Duration> {
+    /// `contact` is any further sign of life, e.g. the last answer of the source; `resting`: it waits
+    /// because the configuration says so.
+    pub(crate) fn look(&mut self, pulse: &Pulse, contact: i64, resting: bool, now: Instant) -> Option<Duration> {
         let mark = (pulse.beats(), contact);
-        if pulse.wait() != Wait::None || mark != self.mark {
+        if resting || pulse.wait() != Wait::None || mark != self.mark {
             self.mark = mark;
             self.since = now;
         }
@@ -151,7 +152,7 @@ mod tests {
             Self { pulse: Pulse::default(), watch: StageWatch::new(limit, start), start }
         }
         fn look(&mut self, seconds: u64, contact: i64) -> Option<Duration> {
-            self.watch.look(&self.pulse, contact, self.start + Duration::from_secs(seconds))
+            self.watch.look(&self.pulse, contact, false, self.start + Duration::from_secs(seconds))
         }
     }
 
@@ -183,10 +184,21 @@ mod tests {
     }
 
     #[test]
+    fn a_rest_of_the_source_is_not_a_hang_and_silence_is_counted_from_its_end() {
+        let mut scene = Scene::new(LIMIT);
+        for second in (0..=1000).step_by(10) {
+            let now = scene.start + Duration::from_secs(second);
+            assert_eq!(scene.watch.look(&scene.pulse, 0, true, now), None);
+        }
+        assert_eq!(scene.look(1059, 0), None);
+        assert_eq!(scene.look(1060, 0), Some(LIMIT));
+    }
+
+    #[test]
     fn silence_is_counted_from_the_end_of_a_wait() {
         let mut scene = Scene::new(LIMIT);
         let waiting = scene.pulse.waiting(Wait::Queue);
-        assert_eq!(scene.watch.look(&scene.pulse, 0, scene.start + Duration::from_secs(500)), None);
+        assert_eq!(scene.watch.look(&scene.pulse, 0, false, scene.start + Duration::from_secs(500)), None);
         drop(waiting);
         assert_eq!(scene.pulse.wait(), Wait::None);
         assert_eq!(scene.look(530, 0), None);

@@ -543,7 +543,7 @@ impl TaskActor {
                 ));
             }
         }
-        if let Some(silence) = run.watch.look(&self.memory.encoder, 0, Instant::now()) {
+        if let Some(silence) = run.watch.look(&self.memory.encoder, 0, false, Instant::now()) {
             Counters::add(&self.memory.counters.stalls, 1);
             let text = format!("records are waiting but none was sent for {} s", silence.as_secs_f64().round());
             run.fault.get_or_insert(Exit::failed(Error::new(ErrorKind::Timeout, Phase::Deliver, text)));

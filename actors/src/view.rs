@@ -86,6 +86,8 @@ pub struct PartitionView {
     pub queued_bytes: usize,
     pub events_read: u64,
     pub events_filtered: u64,
+    /// Events of which no record could be made.
+    pub events_failed: u64,
     pub records_acked: u64,
     pub disconnects: u64,
     pub elections: u64,
@@ -227,6 +229,7 @@ impl PartitionView {
             queued_bytes: queue.map_or(0, |q| q.bytes),
             events_read: progress.events_read.load(Ordering::Relaxed),
             events_filtered: progress.events_filtered.load(Ordering::Relaxed),
+            events_failed: progress.events_failed.load(Ordering::Relaxed),
             records_acked: progress.records_acked.load(Ordering::Relaxed),
             disconnects: progress.disconnects.load(Ordering::Relaxed),
             elections: progress.elections.load(Ordering::Relaxed),

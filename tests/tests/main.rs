@@ -3,6 +3,7 @@
 mod architecture;
 mod doors;
 mod lifecycle;
+mod mongodb;
 mod reference;
 mod refusals;
 mod services;

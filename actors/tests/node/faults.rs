@@ -323,6 +323,22 @@ fn a_silent_source_is_opened_again() {
     });
 }
 
+/// A delay that was asked for is none either, however long it takes.
+#[test]
+fn a_source_that_waits_as_configured_is_left_alone() {
+    let stage = Stage::of(40);
+    stage.script.arm("p", 15, Fault::Rest(Duration::from_millis(400)));
+    run(async {
+        let node = stage.node();
+        let mut task = stage.task(1);
+        task.config.set("thalweg.progress.timeout.ms", "50");
+        node.reconcile(vec![task]);
+        committed(&stage, "p").await;
+        let rested = view(&node, &task_unit()).unwrap();
+        assert_eq!((rested.counters.stalls, stage.script.opened()), (0, 1));
+    });
+}
+
 /// Back-pressure is never taken for a hang.
 #[test]
 fn waiting_for_the_broker_is_not_a_hang() {

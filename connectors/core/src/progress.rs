@@ -3,7 +3,7 @@
 //! Raised once per batch by the reader and the encoder; relaxed atomics, no lock on the data path.
 
 use std::collections::BTreeMap;
-use std::sync::atomic::{AtomicI64, AtomicU64, Ordering};
+use std::sync::atomic::{AtomicI64, AtomicU64, AtomicUsize, Ordering};
 use std::time::{Duration, Instant};
 
 use parking_lot::Mutex;
@@ -23,6 +23,8 @@ pub struct PartitionProgress {
     pub events_read: AtomicU64,
     /// Events that a filter kept back.
     pub events_filtered: AtomicU64,
+    /// Events of which no record could be made, left out because the configuration says so.
+    pub events_failed: AtomicU64,
     /// Records acknowledged by Kafka.
     pub records_acked: AtomicU64,
     /// Times the connection to the source broke.
@@ -32,6 +34,8 @@ pub struct PartitionProgress {
     pub source_time_ms: AtomicI64,
     /// Wall clock of the last answer of the source in ms since the epoch.
     pub last_contact_ms: AtomicI64,
+    /// Waits under way that were asked for.
+    rests: AtomicUsize,
     snapshot: Mutex<Option<SnapshotState>>,
 }
 
@@ -62,8 +66,27 @@ impl PartitionProgress {
     pub fn snapshot(&self) -> Option<SnapshotState> {
         self.snapshot.lock().clone()
     }
+    /// Waits because the configuration says so (a delay, a pause between attempts): however long it
+    /// takes, the progress watch does not mistake it for a standstill.
+    pub async fn rest(&self, time: Duration) {
+        self.rests.fetch_add(1, Ordering::Relaxed);
+        let _rest = Rest(&self.rests);
+        tokio::time::sleep(time).await;
+    }
+    pub fn is_resting(&self) -> bool {
+        self.rests.load(Ordering::Relaxed) > 0
+    }
     pub fn count(counter: &AtomicU64, n: u64) {
         counter.fetch_add(n, Ordering::Relaxed);
+    }
+}
+
+/// Ends a rest, also one that is dropped before its time.
+struct Rest<'a>(&'a AtomicUsize);
+
+impl Drop for Rest<'_> {
+    fn drop(&mut self) {
+        self.0.fetch_sub(1, Ordering::Relaxed);
     }
 }
 

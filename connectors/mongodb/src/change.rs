@@ -171,6 +171,24 @@ fn lossy(bytes: &[u8]) -> String {
     text
 }
 
+/// Database and collection of an event that may be damaged; empty if it does not tell.
+pub(crate) fn collection_of(event: &[u8]) -> String {
+    let ns = field(event, b"ns", kind::DOCUMENT);
+    let name = |part: &[u8]| {
+        let text = ns.as_ref().and_then(|ns| field(ns.value, part, kind::STRING))?;
+        raw::string(text.value).ok().map(lossy)
+    };
+    match (name(b"db"), name(b"coll")) {
+        (Some(db), Some(collection)) => format!("{db}.{collection}"),
+        _ => String::new(),
+    }
+}
+
+/// The first field of this name and kind, as far as the document can be read.
+fn field<'a>(document: &'a [u8], name: &[u8], kind: u8) -> Option<Element<'a>> {
+    Elements::of(document).ok()?.map_while(Result::ok).find(|e| e.name == name && e.kind == kind)
+}
+
 #[cfg(test)]
 mod tests {
     #![allow(clippy::unwrap_used)]

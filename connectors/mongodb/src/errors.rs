@@ -151,7 +151,10 @@ fn advice(class: Class, code: Option<i32>, said: &str) -> Option<&'static str> {
         }
         (Class::Oversize, _) => {
             "set cursor.oversize.handling.mode=split (MongoDB 6.0.9 or later), or skip with \
-             cursor.oversize.skip.threshold, or capture without pre-images or post-images; then restart the task"
+             cursor.oversize.skip.threshold, or capture without pre-images or post-images; then restart the task. The \
+             server does not say which collection it is; in mongosh the changes that follow the position named below \
+             show it: db.getSiblingDB('admin').watch([{$project: {ns: 1, documentKey: 1}}], {allChangesForCluster: \
+             true, resumeAfter: <position>})"
         }
         (Class::Config, Some(280)) => "keep the field _id in the stages of cursor.pipeline, then restart the task",
         (Class::Config, Some(20)) => {
@@ -260,6 +263,7 @@ mod tests {
         let large = error(&command(10334, "BSONObjectTooLarge", "size"), Phase::Stream);
         assert_eq!(large.policy(), Policy::NeedsUser);
         assert!(large.message.contains("10334") && large.advice().contains("cursor.oversize.handling.mode"));
+        assert!(large.advice().contains("db.getSiblingDB('admin').watch("), "{}", large.advice());
     }
 
     #[test]

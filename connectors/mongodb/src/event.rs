@@ -9,16 +9,17 @@
 //! must be joined before ([`crate::split`]). It does not look at `skipped.operations`, which the
 //! server honours.
 
+use std::fmt;
 use std::sync::Arc;
 
 use bytes::Bytes;
 use thalweg_core::envelope::{SnapshotMarker, SourceCommon, SourceTime, context_headers};
 use thalweg_core::position::Position;
-use thalweg_core::record::{Datum, Headers, Record, Text, Value};
+use thalweg_core::record::{Datum, Headers, Record, Text, TextForm, Value};
 use thalweg_core::{Error, ErrorKind, Phase};
 use tracing::{debug, warn};
 
-use crate::change::{Change, Operation};
+use crate::change::{self, Change, Operation};
 use crate::extended_json::{self, Writer};
 use crate::filter::NamespaceFilter;
 use crate::key::{NoKey, id_of, key_text};
@@ -78,8 +79,23 @@ pub struct Decoder {
     /// Behind the event before.
     last: Position,
     reading: Option<Reading>,
+    /// Events without a record that nobody has asked for yet.
+    failures: u64,
     scratch: Vec<u8>,
 }
+
+/// Where an event came from, for whoever reads that it has no record.
+struct Origin<'a> {
+    phase: Phase,
+    position: &'a Position,
+    /// Database and collection; empty if the event does not tell.
+    collection: &'a str,
+    /// The document of a snapshot: there the position is that of the whole.
+    document: Option<&'a [u8]>,
+}
+
+/// Most characters of an `_id` in a message.
+const ID_SHOWN: usize = 200;
 
 /// Why an event has no record.
 #[derive(Debug, thiserror::Error)]
@@ -117,8 +133,14 @@ impl Decoder {
             positions: Positions::default(),
             last: Position::default(),
             reading: None,
+            failures: 0,
             scratch: Vec::new(),
         }
+    }
+
+    /// How many events had no record since the last call, whatever the configuration made of them.
+    pub fn take_failures(&mut self) -> u64 {
+        std::mem::take(&mut self.failures)
     }
 
     /// The stream goes on behind `position`: what the first record of a change with several records
@@ -149,7 +171,10 @@ impl Decoder {
             Err(error) => {
                 // Without a token the position stays; the reply's own token moves it.
                 let position = self.last.clone();
-                self.failed(&position, Phase::Stream, &error.into())?;
+                let collection = change::collection_of(event);
+                let origin =
+                    Origin { phase: Phase::Stream, position: &position, collection: &collection, document: None };
+                self.failed(&origin, &error.into())?;
                 return Ok(Seen { position, source_ms: now_ms, fate: Fate::Failed });
             }
         };
@@ -172,7 +197,14 @@ impl Decoder {
                             Fate::Recorded
                         }
                         Err(error) => {
-                            self.failed(&position, Phase::Stream, &error)?;
+                            let collection = collection.namespace.to_string();
+                            let origin = Origin {
+                                phase: Phase::Stream,
+                                position: &position,
+                                collection: &collection,
+                                document: None,
+                            };
+                            self.failed(&origin, &error)?;
                             Fate::Failed
                         }
                     }
@@ -253,8 +285,13 @@ impl Decoder {
         match self.read_record(&collection, document, now) {
             Ok(record) => Ok(Some(record)),
             Err(error) => {
-                let position = self.last.clone();
-                self.failed(&position, Phase::Snapshot, &error)?;
+                let origin = Origin {
+                    phase: Phase::Snapshot,
+                    position: &self.last.clone(),
+                    collection: &namespace.to_string(),
+                    document: Some(document),
+                };
+                self.failed(&origin, &error)?;
                 Ok(None)
             }
         }
@@ -350,26 +387,40 @@ impl Decoder {
     }
 
     /// What the configuration says about an event without a record.
-    fn failed(&self, position: &Position, phase: Phase, error: &Unusable) -> Result<(), Error> {
-        let offset = MongoPosition::decode(position).map(|p| p.to_offset()).unwrap_or_default();
-        let offset = serde_json::Value::Object(offset);
+    fn failed(&mut self, origin: &Origin<'_>, error: &Unusable) -> Result<(), Error> {
+        self.failures += 1;
         match self.on_failure {
-            FailureMode::Fail => Err(Error::new(
-                ErrorKind::ValueInvalid,
-                phase,
-                format!("Error while processing event at offset {offset}"),
-            )
-            .because(error)),
-            FailureMode::Warn => {
-                warn!(%offset, %error, "an event that cannot be processed is left out");
-                Ok(())
+            FailureMode::Fail => {
+                let message = format!("Error while processing event at {origin}");
+                return Err(Error::new(ErrorKind::ValueInvalid, origin.phase, message).because(error));
             }
-            FailureMode::Skip => {
-                debug!(%offset, %error, "an event that cannot be processed is left out");
-                Ok(())
-            }
+            FailureMode::Warn => warn!(at = %origin, %error, "an event that cannot be processed is left out"),
+            FailureMode::Skip => debug!(at = %origin, %error, "an event that cannot be processed is left out"),
+        }
+        Ok(())
+    }
+}
+
+impl fmt::Display for Origin<'_> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let offset = MongoPosition::decode(self.position).map(|p| p.to_offset()).unwrap_or_default();
+        write!(f, "offset {}", serde_json::Value::Object(offset))?;
+        if !self.collection.is_empty() {
+            write!(f, " of collection {}", self.collection)?;
+        }
+        match self.document.and_then(id_shown) {
+            Some(id) => write!(f, ", document with _id {id}"),
+            None => Ok(()),
         }
     }
+}
+
+/// The `_id` as people read it, also one that makes no key.
+fn id_shown(document: &[u8]) -> Option<String> {
+    let id = id_of(document).ok()?;
+    let mut text = Vec::new();
+    extended_json::write_value(Writer::Relaxed, TextForm::Plain, id.kind, id.value, &mut text).ok()?;
+    Some(String::from_utf8_lossy(&text).chars().take(ID_SHOWN).collect())
 }
 
 /// A document of the event as text; null stays null.

@@ -390,14 +390,36 @@ fn an_event_without_key_follows_the_failure_mode() {
         "{}",
         error.message
     );
+    assert!(error.message.ends_with("\"} of collection d.c1"), "{}", error.message);
     assert!(error.causes[0].contains("no _id"));
     for mode in ["warn", "skip", "ignore"] {
         let mut out = Vec::new();
         let mut decoder = decoder(&[("event.processing.failure.handling.mode", mode)]);
         let seen = decoder.change(&keyless, NOW, &mut out).unwrap();
         assert_eq!((seen.fate, out.len()), (Fate::Failed, 0));
+        assert_eq!((decoder.take_failures(), decoder.take_failures()), (1, 0));
         assert_eq!(MongoPosition::decode(&seen.position).unwrap().ord, 4);
     }
+}
+
+#[test]
+fn run_08_a_failure_names_collection_and_document() {
+    // Without a token there is no record, but still a collection.
+    let mut damaged = event("insert", 4, NOW, 1, doc! {});
+    damaged.remove("_id");
+    let error = decoder(&[]).change(&bytes(&damaged), NOW, &mut Vec::new()).unwrap_err();
+    assert!(error.message.ends_with(" of collection d.c1"), "{}", error.message);
+
+    let mut document = bytes(&doc! {"_id": {"k": "a~~b"}}).to_vec();
+    let at = document.windows(2).position(|w| w == b"~~").unwrap();
+    document[at..at + 2].copy_from_slice(b"\xC3\x28");
+    let mut decoder = decoder(&[]);
+    decoder.snapshot_from(&MongoPosition::at(Timestamp { time: 9, increment: 4 }));
+    let now = SourceTime::from_millis(NOW);
+    let error = decoder.read(&Namespace::new("d", "c1"), &document.into(), now).unwrap_err();
+    let expected = "Error while processing event at offset {\"sec\":9,\"ord\":4} of collection d.c1, \
+                    document with _id {\"k\": \"a\u{fffd}(b\"}";
+    assert_eq!((error.phase, error.message.as_str()), (Phase::Snapshot, expected));
 }
 
 #[test]

@@ -44,6 +44,19 @@ impl NameList {
     }
 }
 
+impl FilterLists {
+    /// The lists that limit what is captured, by option.
+    pub fn set(&self) -> String {
+        let option = |kind: &str, list: &NameList| match list {
+            NameList::All => None,
+            NameList::Include(entries) => Some(format!("{kind}.include.list={}", entries.join(","))),
+            NameList::Exclude(entries) => Some(format!("{kind}.exclude.list={}", entries.join(","))),
+        };
+        let set = [option("database", &self.databases), option("collection", &self.collections)];
+        set.into_iter().flatten().collect::<Vec<_>>().join(" ")
+    }
+}
+
 /// The compiled lists. Errors: a pattern that does not compile, or that the engine gives up on.
 #[derive(Debug)]
 pub struct NamespaceFilter {
@@ -171,5 +184,16 @@ mod tests {
         let error = NamespaceFilter::new(&lists(MatchMode::Regex, include("("), NameList::All)).unwrap_err();
         assert_eq!(error.kind, ErrorKind::Config);
         assert!(error.message.contains("Unclosed group"));
+    }
+
+    #[test]
+    fn cfg_02_the_lists_are_named_as_options() {
+        let exclude = NameList::Exclude(vec!["a".into(), "b".into()]);
+        let set = |databases, collections| lists(MatchMode::Regex, databases, collections).set();
+        assert_eq!(
+            set(exclude, NameList::Include(vec!["x\\.y".into()])),
+            "database.exclude.list=a,b collection.include.list=x\\.y"
+        );
+        assert_eq!(set(NameList::All, NameList::All), "");
     }
 }

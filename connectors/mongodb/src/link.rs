@@ -170,6 +170,6 @@ async fn wait_out(
         delay_ms = delay.as_millis(),
         "the server did not answer, trying again"
     );
-    tokio::time::sleep(delay).await;
+    progress.rest(delay).await;
     Ok(())
 }

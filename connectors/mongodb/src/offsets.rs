@@ -13,6 +13,24 @@ use crate::shard::Shard;
 /// Replica set name under which releases up to 2.5 stored the offset of a sharded cluster.
 const OLD_CLUSTER: &str = "cluster";
 
+/// A position that is stored.
+#[derive(Debug)]
+pub(crate) struct Found {
+    pub(crate) position: MongoPosition,
+    /// Under the partition's own name: whoever takes over finds it there.
+    pub(crate) own: bool,
+}
+
+impl Found {
+    fn own(position: MongoPosition) -> Self {
+        Self { position, own: true }
+    }
+
+    fn of_another(position: MongoPosition) -> Self {
+        Self { position, own: false }
+    }
+}
+
 /// The stored offsets of one connector.
 pub(crate) struct StoredOffsets {
     pub(crate) reader: Arc<dyn OffsetReader>,
@@ -33,21 +51,21 @@ pub(crate) fn of_shard(prefix: &str, replica_set: &str) -> SourcePartition {
 
 impl StoredOffsets {
     /// For one stream over the whole cluster; `replica_set` as the connection string names it.
-    pub(crate) fn of_whole(&self, replica_set: Option<&str>) -> Result<Option<MongoPosition>, Error> {
+    pub(crate) fn of_whole(&self, replica_set: Option<&str>) -> Result<Option<Found>, Error> {
         if let Some(position) = self.read(&whole(&self.prefix))? {
-            return Ok(Some(position));
+            return Ok(Some(Found::own(position)));
         }
         let older = of_shard(&self.prefix, replica_set.unwrap_or(OLD_CLUSTER));
         let position = self.read(&older)?;
         if position.is_some() {
             warn!(partition = ?older, "found compatible offset from previous version");
         }
-        Ok(position)
+        Ok(position.map(Found::of_another))
     }
 
     /// For a cluster that was read shard by shard so far. All or nothing: with an offset missing,
     /// what happened on that shard is unknown.
-    pub(crate) fn of_all_shards(&self, shards: &[Shard]) -> Result<Option<MongoPosition>, Error> {
+    pub(crate) fn of_all_shards(&self, shards: &[Shard]) -> Result<Option<Found>, Error> {
         let mut positions = Vec::new();
         for shard in shards {
             let by_id = self.read(&of_shard(&self.prefix, &shard.id))?;
@@ -69,17 +87,17 @@ impl StoredOffsets {
         }
         let oldest = positions.into_iter().min_by_key(|p| p.time().map(|t| (t.time, t.increment)));
         warn!(shards = shards.len(), "going on from the oldest offset of the shards");
-        Ok(oldest)
+        Ok(oldest.map(Found::of_another))
     }
 
     /// For one shard of `of`.
-    pub(crate) fn of_one_shard(&self, replica_set: &str, of: usize) -> Result<Option<MongoPosition>, Error> {
+    pub(crate) fn of_one_shard(&self, replica_set: &str, of: usize) -> Result<Option<Found>, Error> {
         if let Some(position) = self.read(&of_shard(&self.prefix, replica_set))? {
-            return Ok(Some(position));
+            return Ok(Some(Found::own(position)));
         }
         let Some(of_whole) = self.read(&whole(&self.prefix))? else { return Ok(None) };
         if of == 1 {
-            return Ok(Some(of_whole));
+            return Ok(Some(Found::of_another(of_whole)));
         }
         if !self.may_invalidate {
             info!(
@@ -90,7 +108,7 @@ impl StoredOffsets {
             return Ok(None);
         }
         // A token of the router is none of the shard's; its time is valid everywhere.
-        Ok(of_whole.time().map(MongoPosition::at))
+        Ok(of_whole.time().map(MongoPosition::at).map(Found::of_another))
     }
 
     fn read(&self, partition: &SourcePartition) -> Result<Option<MongoPosition>, Error> {
@@ -132,8 +150,8 @@ mod tests {
         Shard { name: name.into(), id: id.into(), hosts: "h:1".into() }
     }
 
-    fn sec(found: Result<Option<MongoPosition>, Error>) -> Option<i32> {
-        found.unwrap().map(|p| p.sec)
+    fn sec(found: Result<Option<Found>, Error>) -> Option<i32> {
+        found.unwrap().map(|f| f.position.sec)
     }
 
     #[test]
@@ -146,6 +164,8 @@ mod tests {
         let older = stored(false, &[named, cluster]);
         assert_eq!(sec(older.of_whole(Some("rs0"))), Some(2));
         assert_eq!(sec(older.of_whole(None)), Some(3));
+        let is_own = |stored: &StoredOffsets| stored.of_whole(Some("rs0")).unwrap().unwrap().own;
+        assert!(is_own(&all) && !is_own(&older));
         assert_eq!(sec(older.of_whole(Some("rs1"))), None);
     }
 
@@ -171,10 +191,14 @@ mod tests {
         assert_eq!(sec(stored(false, &[of_whole.clone(), own]).of_one_shard("rsA", 3)), Some(9));
         // The only shard sees what the router sees.
         let found = stored(false, std::slice::from_ref(&of_whole)).of_one_shard("rsA", 1).unwrap().unwrap();
-        assert!(found.token.is_some());
+        assert!(found.position.token.is_some() && !found.own);
         assert_eq!(sec(stored(false, std::slice::from_ref(&of_whole)).of_one_shard("rsA", 3)), None);
         let found = stored(true, &[of_whole]).of_one_shard("rsA", 3).unwrap().unwrap();
-        assert_eq!((found.sec, found.token), (1_795_972_881, None), "the time of the token");
+        assert_eq!(
+            (found.position.sec, found.position.token, found.own),
+            (1_795_972_881, None, false),
+            "the time of the token"
+        );
     }
 
     #[test]

@@ -21,8 +21,8 @@ use crate::errors::{self, Class};
 use crate::feed::Feed;
 use crate::filter::{NameList, NamespaceFilter, SnapshotSelection};
 use crate::link::{Ended, Link};
-use crate::offsets::StoredOffsets;
-use crate::options::MongoConfig;
+use crate::offsets::{Found, StoredOffsets};
+use crate::options::{MongoConfig, Oversize};
 use crate::pipeline;
 use crate::position::MongoPosition;
 use crate::reply::Budget;
@@ -99,9 +99,18 @@ impl Pump {
         let timeout = connect::socket_timeout(&self.config.connection, self.uri.reveal());
         let settings = StreamSettings::new(&self.config, pipeline::stages(&self.config), timeout);
         self.survey(link).await?;
+        if let Oversize::Skip(bytes) = self.config.cursor.oversize {
+            info!(
+                bytes,
+                "the server leaves out changes with a document or pre-image larger than \
+                 cursor.oversize.skip.threshold, without a trace (cursor.oversize.handling.mode=skip)"
+            );
+        }
 
         let mode = self.config.snapshot.mode;
-        let mut position = self.stored(link, &cluster).await?;
+        let found = self.stored(link, &cluster).await?;
+        let mut announced = found.as_ref().is_some_and(|found| found.own);
+        let mut position = found.map(|found| found.position);
         let mut known = match &position {
             None => Known::Nothing,
             Some(position) if position.is_unfinished() => Known::Unfinished,
@@ -121,7 +130,7 @@ impl Pump {
             let mut start = position.as_ref().map_or(StartAt::Now, StartAt::behind);
             match link.open(&settings, &mut start, true, &self.budget, Phase::Start).await {
                 Ok(opened) => stream = Some((start, opened)),
-                Err(Ended::Final(error)) => return Err(error),
+                Err(Ended::Final(error)) => return Err(located(error, &start)),
                 Err(Ended::Lost(error)) => {
                     losses = 1;
                     self.accept_loss(error, position.as_ref(), losses)?;
@@ -131,24 +140,23 @@ impl Pump {
         loop {
             if losses > 0 || mode.reads(known) {
                 stream = None;
-                tokio::time::sleep(self.config.snapshot.delay).await;
+                self.progress.rest(self.config.snapshot.delay).await;
                 position = Some(self.copy(link, &settings).await?);
-                known = Known::Position;
+                (known, announced) = (Known::Position, true);
                 if mode.streams() {
-                    tokio::time::sleep(self.config.snapshot.streaming_delay).await;
+                    self.progress.rest(self.config.snapshot.streaming_delay).await;
                 }
             }
             if !mode.streams() {
                 return Ok(position);
             }
-            let from = match position.clone() {
+            let from = match position.take() {
                 Some(position) => position,
-                None => {
-                    let first = self.first_position(link, &settings).await?;
-                    self.send(Feed::Start(first.clone())).await?;
-                    first
-                }
+                None => self.first_position(link, &settings).await?,
             };
+            if !std::mem::replace(&mut announced, true) {
+                self.send(Feed::Start(from.clone())).await?;
+            }
             self.send(Feed::Stream(from.clone())).await?;
             let (start, opened) = match stream.take() {
                 Some((start, opened)) => (start, Some(opened)),
@@ -172,7 +180,7 @@ impl Pump {
     }
 
     /// What is stored for this partition, under its own name or an older one.
-    async fn stored(&self, link: &mut Link, cluster: &Cluster) -> Result<Option<MongoPosition>, Error> {
+    async fn stored(&self, link: &mut Link, cluster: &Cluster) -> Result<Option<Found>, Error> {
         match &self.part {
             Part::Shard { replica_set, of } => self.offsets.of_one_shard(replica_set, *of),
             Part::WholeCluster => {
@@ -228,6 +236,7 @@ impl Pump {
         let captured = self.captured(link).await?;
         if captured.is_empty() && !all {
             warn!(
+                lists = lists.set(),
                 "After applying the include/exclude list filters, no changes will be captured. Please check your \
                  configuration!"
             );
@@ -350,8 +359,10 @@ impl Pump {
                 Ok(stream) => self.follow_one(link, stream, &mut start, &mut replies).await,
                 Err(ended) => Err(ended),
             };
-            if let Err(ended) = ended {
-                return Followed { ended, replies };
+            match ended {
+                Ok(()) => {}
+                Err(Ended::Final(error)) => return Followed { ended: Ended::Final(located(error, &start)), replies },
+                Err(ended) => return Followed { ended, replies },
             }
         }
     }
@@ -390,7 +401,7 @@ impl Pump {
         info!("change stream invalidated, opening it again behind the event that closed it");
         if *start == opened_at {
             // Closed without an event: not at full speed.
-            tokio::time::sleep(self.config.connection.backoff_initial).await;
+            self.progress.rest(self.config.connection.backoff_initial).await;
         }
         Ok(())
     }
@@ -400,6 +411,12 @@ impl Pump {
 struct Followed {
     ended: Ended,
     replies: u64,
+}
+
+/// The error, and where in the stream it happened.
+fn located(mut error: Error, start: &StartAt) -> Error {
+    error.causes.push(format!("the change stream was read from the position {start}"));
+    error
 }
 
 pub(crate) fn standalone() -> Error {

@@ -251,7 +251,7 @@ impl MongoReader {
             let records = batch.records.len();
             let seen = self.decoder.change(&event, now_ms, &mut batch.records)?;
             batch.bytes += (batch.records.len() - records) * RECORD_BYTES;
-            filtered += u64::from(seen.fate != Fate::Recorded);
+            filtered += u64::from(seen.fate == Fate::Filtered);
             source_ms = Some(seen.source_ms);
             self.position = seen.position;
         }
@@ -349,7 +349,9 @@ fn bad_reply(error: BadReply) -> Error {
 #[async_trait]
 impl PartitionReader for MongoReader {
     async fn next(&mut self) -> Result<Batch, Error> {
-        self.next_batch().await.map_err(|error| self.judged(error))
+        let next = self.next_batch().await;
+        PartitionProgress::count(&self.progress.events_failed, self.decoder.take_failures());
+        next.map_err(|error| self.judged(error))
     }
 
     fn finished(&self) -> bool {

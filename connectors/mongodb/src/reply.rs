@@ -45,6 +45,24 @@ impl Budget {
     }
 }
 
+#[cfg(test)]
+impl Budget {
+    /// These bytes as if they had come in a reply of their own.
+    pub(crate) fn counted(self: &Arc<Self>, bytes: Bytes) -> Bytes {
+        struct Counted {
+            bytes: Bytes,
+            _held: Held,
+        }
+        impl AsRef<[u8]> for Counted {
+            fn as_ref(&self) -> &[u8] {
+                &self.bytes
+            }
+        }
+        let held = self.hold(bytes.len());
+        Bytes::from_owner(Counted { bytes, _held: held })
+    }
+}
+
 struct Held {
     budget: Arc<Budget>,
     bytes: usize,

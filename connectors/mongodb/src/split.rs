@@ -3,16 +3,23 @@
 //! Invariant: fragments of one event arrive one behind the other as 1, 2, …, n. While an event is
 //! incomplete ([`Fragments::is_open`]) the position must not move: resuming between fragments would
 //! lose the head of the event.
-
+//!
+//! Fragments are copied: a slice of a reply would keep the whole reply counted, and fetching would
+//! wait for good for the fragments that follow.
 use bytes::Bytes;
 use thalweg_core::{Error, ErrorKind, Phase};
 
 use crate::raw::{self, Element, Elements, Malformed, kind};
 
+/// Most bytes of fragments that are kept. A document has up to 16 MB, and an event up to three as
+/// large: the document, its pre-image and its update.
+const LARGEST_EVENT: usize = 64 << 20;
+
 /// The fragments of the event that is being received.
 #[derive(Debug, Default)]
 pub struct Fragments {
     waiting: Vec<Bytes>,
+    bytes: usize,
     of: i32,
 }
 
@@ -34,7 +41,11 @@ impl Fragments {
             return Err(self.missing(&format!("fragment {fragment} of {of}")));
         }
         self.of = of;
-        self.waiting.push(document);
+        self.bytes += document.len();
+        if self.bytes > LARGEST_EVENT {
+            return Err(self.too_large());
+        }
+        self.waiting.push(Bytes::copy_from_slice(&document));
         if fragment < of {
             return Ok(None);
         }
@@ -50,8 +61,20 @@ impl Fragments {
 
     /// Forgets the incomplete event: the stream is opened again before it.
     pub fn clear(&mut self) {
-        self.waiting.clear();
-        self.of = 0;
+        *self = Self::default();
+    }
+
+    fn too_large(&self) -> Error {
+        let message = format!(
+            "the first {} of {} fragments of a change event have more than {} MB",
+            self.waiting.len() + 1,
+            self.of,
+            LARGEST_EVENT >> 20
+        );
+        Error::new(ErrorKind::SourceRefused, Phase::Stream, message).advise(
+            "Leave such events out with cursor.oversize.handling.mode=skip and cursor.oversize.skip.threshold, or \
+             capture without pre-images or post-images; then restart the task.",
+        )
     }
 
     fn missing(&self, found: &str) -> Error {
@@ -127,8 +150,10 @@ fn join(fragments: &[Bytes]) -> Result<Vec<u8>, Malformed> {
 mod tests {
     #![allow(clippy::unwrap_used)]
     use bson::{Document, RawDocumentBuf, doc};
+    use futures::FutureExt;
 
     use super::*;
+    use crate::reply::Budget;
 
     fn bytes(document: Document) -> Bytes {
         RawDocumentBuf::try_from(&document).unwrap().into_bytes().into()
@@ -188,6 +213,28 @@ mod tests {
         }
         let error = Fragments::default().take(fragment(2, 3, doc! {})).unwrap_err();
         assert!(error.message.contains("fragment 2 of 3 arrived behind 0 of 0"), "{error}");
+    }
+
+    #[test]
+    fn fragments_keep_no_reply_from_being_fetched() {
+        let budget = Budget::new(100);
+        let mut fragments = Fragments::default();
+        for k in 1..=4 {
+            assert!(budget.room().now_or_never().is_some(), "fragment {k} would never arrive");
+            let reply = budget.counted(fragment(k, 4, doc! {format!("f{k}"): "x".repeat(100)}));
+            let event = fragments.take(reply).unwrap();
+            assert_eq!(event.is_some(), k == 4);
+        }
+        assert!(budget.room().now_or_never().is_some());
+    }
+
+    #[test]
+    fn an_event_of_any_size_does_not_fill_the_memory() {
+        let mut fragments = Fragments::default();
+        let error = (1..100).find_map(|k| fragments.take(fragment(k, 100, doc! {"t": "x".repeat(15 << 20)})).err());
+        let error = error.unwrap();
+        assert_eq!(error.policy(), thalweg_core::Policy::NeedsUser);
+        assert!(error.message.contains("the first 5 of 100 fragments"), "{error}");
     }
 
     #[test]

@@ -4,6 +4,7 @@
 //! stream decodes every event and hides where batches end. Opening again after an error is the
 //! caller's (`pump`), which knows the last token.
 
+use std::fmt;
 use std::sync::Arc;
 use std::time::Duration;
 
@@ -52,6 +53,17 @@ impl StartAt {
             return Self::AfterInvalidate(token.to_document());
         }
         Self::After(token.to_document())
+    }
+}
+
+impl fmt::Display for StartAt {
+    /// As an operator can use it in a change stream of their own.
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::Now => f.write_str("now"),
+            Self::After(token) | Self::AfterInvalidate(token) => write!(f, "{}", document(token)),
+            Self::Time(time) => write!(f, "{time}"),
+        }
     }
 }
 

@@ -4,6 +4,7 @@ use std::sync::atomic::Ordering;
 
 use anyhow::{Context, Result};
 use bson::{Document, doc};
+use futures::FutureExt;
 use thalweg_core::{ErrorKind, Policy};
 
 use crate::fixture::bed;
@@ -140,6 +141,39 @@ async fn attempts_to_connect_end() -> Result<()> {
     let error = Run::start(&config, &Offsets::new()).await?.error().await?;
     assert!(error.to_string().contains("Unable to connect to MongoDB after 3 attempts"), "{error}");
     assert_eq!(error.policy(), Policy::NeedsUser);
+    Ok(())
+}
+
+/// Delays that were asked for: a watch that looks for signs of life must see them, however long they are.
+#[tokio::test]
+async fn intended_waits_are_no_standstill() -> Result<()> {
+    let bed = bed("faults_rest").await?;
+    let hours = "7200000";
+    let nowhere = format!("mongodb://127.0.0.1:{}/?replicaSet=rs0", thalweg_services::free_port()?);
+    for config in [
+        bed.config(&[("snapshot.delay.ms", hours)]),
+        bed.config(&[("streaming.delay.ms", hours)]),
+        crate::fixture::config(
+            &nowhere,
+            &[
+                ("mongodb.server.selection.timeout.ms", "50"),
+                ("connect.backoff.initial.delay.ms", hours),
+                ("connect.backoff.max.delay.ms", hours),
+            ],
+        ),
+    ] {
+        let mut run = Run::start(&config, &Offsets::new()).await?;
+        thalweg_services::until("it rests", crate::fixture::PATIENCE, || {
+            // Before the streaming delay lies a snapshot, which somebody must take.
+            let read = run.advance().now_or_never();
+            let rests = run.progress.is_resting().then_some(());
+            async move { read.transpose().map(|_| rests) }
+        })
+        .await?;
+        let progress = run.progress.clone();
+        run.stop().await?;
+        assert!(!progress.is_resting());
+    }
     Ok(())
 }
 

@@ -58,6 +58,27 @@ async fn without_images() -> Result<()> {
     Ok(())
 }
 
+/// mgo_14 (a): both updates may show the last state; each has its own step.
+#[tokio::test]
+async fn mgo_14_a_lookup_of_a_document_that_still_exists() -> Result<()> {
+    let bed = with_images("mgo_14_exists").await?;
+    let config = bed.config(&[("snapshot.mode", "no_data"), ("capture.mode", "change_streams_update_full")]);
+    let offsets = Offsets::new();
+    let mut run = Run::start(&config, &offsets).await?;
+    run.quiet().await?;
+    run.stop().await?;
+    let without = bed.db.collection::<Document>("without");
+    for x in [2, 3] {
+        without.update_one(doc! {"_id": 1}, doc! {"$set": {"x": x}}).await?;
+    }
+    let mut run = Run::start(&config, &offsets).await?;
+    for (record, x) in run.take(2).await?.iter().zip([2, 3]) {
+        assert_eq!((record.op(), record.after()), ("u", doc_x(3)));
+        assert_eq!(record.value["updateDescription"]["updatedFields"], format!(r#"{{"x": {x}}}"#));
+    }
+    run.stop().await
+}
+
 /// mgo_14 (b): by the time of the lookup the document is gone; each update still has its own step.
 #[tokio::test]
 async fn mgo_14_lookup_shows_the_present_state() -> Result<()> {

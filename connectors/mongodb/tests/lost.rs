@@ -2,11 +2,12 @@
 
 use std::time::Duration;
 
-use anyhow::Result;
+use anyhow::{Context, Result};
 use bson::{Document, Timestamp, doc};
 use mongodb::Client;
 use serde_json::{Value as Json, json};
 use thalweg_core::{ErrorKind, Policy};
+use thalweg_mongodb::token::Token;
 use thalweg_services::{MemberOptions, ReplicaSet, until};
 
 use crate::fixture::run::{Offsets, Run};
@@ -21,10 +22,18 @@ async fn forgetful() -> Result<ReplicaSet> {
     ReplicaSet::start("rs0", 1, &MemberOptions { oplog_mb: 1, args, ..MemberOptions::default() }).await
 }
 
+async fn operation_time(client: &Client) -> Result<Timestamp> {
+    Ok(client.database("admin").run_command(doc! {"hello": 1}).await?.get_timestamp("operationTime")?)
+}
+
+/// Cluster time of an offset's token.
+fn time_of(offset: &Json) -> Result<Timestamp> {
+    Token::from_text(offset["resume_token"].as_str().context("a token")?).time().context("a time in it")
+}
+
 /// Writes until everything up to now has left the oplog.
 async fn roll(client: &Client) -> Result<()> {
-    let hello = client.database("admin").run_command(doc! {"hello": 1}).await?;
-    let now = hello.get_timestamp("operationTime")?;
+    let now = operation_time(client).await?;
     let filler = client.database("filler").collection::<Document>("f");
     let oplog = client.database("local").collection::<Document>("oplog.rs");
     until("the oplog has rolled over", PATIENCE, || async {
@@ -34,7 +43,7 @@ async fn roll(client: &Client) -> Result<()> {
         }
         let first = oplog.find_one(doc! {}).sort(doc! {"$natural": 1}).await?.unwrap();
         let first: Timestamp = first.get_timestamp("ts")?;
-        Ok(((first.time, first.increment) > (now.time, now.increment)).then_some(()))
+        Ok((first > now).then_some(()))
     })
     .await
 }
@@ -100,6 +109,54 @@ async fn mgo_05_lost_resume_point() -> Result<()> {
         assert_eq!(error.kind, ErrorKind::PositionLost, "{error}");
     }
     Ok(())
+}
+
+/// Nothing is written to what is captured, and the oplog rolls over: heartbeats carry the position on.
+#[tokio::test]
+async fn mgo_06_heartbeats_keep_the_position_of_a_quiet_collection() -> Result<()> {
+    let set = forgetful().await?;
+    let client = set.client().await?;
+    let a = client.database("inv").collection::<Document>("a");
+    let config = config(&set.uri(), &[("collection.include.list", r"inv\.a"), ("heartbeat.interval.ms", "1")]);
+    a.insert_one(doc! {"_id": 1}).await?;
+    let offsets = Offsets::new();
+    let mut run = Run::start(&config, &offsets).await?;
+    assert_eq!(run.record().await?.op(), "r");
+    let beat = run.record().await?;
+    assert_eq!(beat.topic, "__debezium-heartbeat.t");
+    assert_eq!(beat.key, json!({"serverName": "t"}));
+    assert!(beat.value["ts_ms"].is_i64());
+    assert_eq!(beat.record.partition, Some(0));
+    let before = beat.offset;
+
+    {
+        let rolled = roll(&client);
+        tokio::pin!(rolled);
+        loop {
+            tokio::select! {
+                done = &mut rolled => break done?,
+                beat = run.record() => assert!(beat?.topic.starts_with("__"), "nothing else is captured"),
+            }
+        }
+    }
+    // The next heartbeat is of now.
+    let now = operation_time(&client).await?;
+    let mut moved = run.record().await?.offset;
+    while time_of(&moved)? <= now {
+        moved = run.record().await?.offset;
+    }
+    run.stop().await?;
+    let error = Run::start(&config, &Offsets::with(&WHOLE, before)).await?.error().await?;
+    assert_eq!(error.kind, ErrorKind::PositionLost, "the oplog has rolled over: {error}");
+
+    a.insert_one(doc! {"_id": 2}).await?;
+    let mut run = Run::start(&config, &offsets).await?;
+    let mut next = run.record().await?;
+    while next.topic.starts_with("__") {
+        next = run.record().await?;
+    }
+    assert_eq!((next.op(), next.id().as_str()), ("c", "2"), "no snapshot");
+    run.stop().await
 }
 
 /// The stream stands still (Kafka is slow) while the oplog rolls over it.

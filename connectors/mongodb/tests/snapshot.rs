@@ -1,7 +1,9 @@
 //! What a snapshot reads, how its records are marked, and what interrupts it.
 
-use anyhow::Result;
-use bson::{Bson, Document, doc};
+use std::sync::atomic::Ordering;
+
+use anyhow::{Context, Result};
+use bson::{Bson, Document, RawDocumentBuf, doc};
 use serde_json::json;
 use thalweg_services::{MemberOptions, ReplicaSet, until};
 
@@ -290,5 +292,38 @@ async fn a_slow_consumer_does_not_lose_its_cursor() -> Result<()> {
     .await?;
     let read = run.take(990).await?;
     assert_eq!(read.last().unwrap().snapshot(), "last");
+    run.stop().await
+}
+
+/// A document whose text `??`, wherever it is, is no UTF-8.
+fn malformed(document: Document) -> Result<RawDocumentBuf> {
+    let mut bytes = Vec::new();
+    document.to_writer(&mut bytes)?;
+    let at = bytes.windows(2).position(|w| w == b"??").context("no ?? in the document")?;
+    bytes[at..at + 2].copy_from_slice(&[0xc3, 0x28]);
+    Ok(RawDocumentBuf::from_bytes(bytes)?)
+}
+
+#[tokio::test]
+async fn mgo_28_documents_that_are_not_utf_8() -> Result<()> {
+    let bed = bed("mgo_28_read").await?;
+    // As a command: the driver looks at the ids of what it inserts.
+    for document in [doc! {"_id": 1, "s": "a??b"}, doc! {"_id": "k??y"}] {
+        bed.db.run_raw_command(malformed(doc! {"insert": "a", "documents": [document]})?).await?;
+    }
+    bed.db.collection("a").insert_one(doc! {"_id": 2}).await?;
+    for mode in ["warn", "skip"] {
+        let config = bed.config(&[("event.processing.failure.handling.mode", mode)]);
+        let mut run = Run::start(&config, &Offsets::new()).await?;
+        let records = run.take(2).await?;
+        assert_eq!(records[0].after(), json!({"_id": 1, "s": "a\u{fffd}(b"}));
+        assert_eq!((records[1].id().as_str(), records[1].snapshot()), ("2", "last"));
+        assert_eq!(run.progress.events_failed.load(Ordering::Relaxed), 1);
+        run.stop().await?;
+    }
+    let mut run = Run::start(&bed.config(&[]), &Offsets::new()).await?;
+    let error = run.error().await?;
+    assert!(error.message.ends_with(" of collection mgo_28_read.a, document with _id \"k\u{fffd}(y\""), "{error}");
+    assert_eq!(run.progress.events_failed.load(Ordering::Relaxed), 1);
     run.stop().await
 }

@@ -33,6 +33,8 @@ pub enum Fault {
     Fail(Error),
     /// Never answers again.
     Hang,
+    /// Waits for so long because the configuration says so.
+    Rest(Duration),
     /// Blocks its thread until told.
     Block(Arc<AtomicBool>),
 }
@@ -314,6 +316,7 @@ impl PartitionReader for Reader {
                 Some(Fault::Panic) => panic!("the script says so"),
                 Some(Fault::Fail(error)) => return Err(error),
                 Some(Fault::Hang) => std::future::pending().await,
+                Some(Fault::Rest(time)) => self.progress.rest(time).await,
                 Some(Fault::Block(until)) => {
                     // Not before others had their turn on this worker: what a worker has just woken
                     // up can be polled by itself only.
@@ -354,6 +357,7 @@ impl fmt::Debug for Fault {
             Self::Panic => "panic",
             Self::Fail(_) => "fail",
             Self::Hang => "hang",
+            Self::Rest(_) => "rest",
             Self::Block(_) => "block",
         })
     }

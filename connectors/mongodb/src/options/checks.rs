@@ -32,6 +32,18 @@ pub(super) fn auth_provider(text: &str) -> Check {
     Err("not supported, put the credentials/authMechanism into mongodb.connection.string".into())
 }
 
+/// A cluster time, or -1. Below 2^32 there are no seconds in it: no server has such a time, and plain
+/// seconds end up there by mistake.
+pub(super) fn start_time(text: &str) -> Check {
+    match text.trim().parse::<i64>() {
+        Ok(time) if time != -1 && time >> 32 <= 0 => {
+            Err("-1 or a cluster time is expected: seconds since 1970, times 4294967296, plus the increment".into())
+        }
+        // What is no number is refused by its kind.
+        _ => Ok(()),
+    }
+}
+
 pub(super) fn pipeline(text: &str) -> Check {
     if text.trim().is_empty() {
         return Ok(());

@@ -59,6 +59,9 @@ fn names_are_unique_and_defaults_valid() {
     assert_eq!(validate(&properties(&[])).warnings, Vec::<String>::new());
 }
 
+const NO_CLUSTER_TIME: &str =
+    "-1 or a cluster time is expected: seconds since 1970, times 4294967296, plus the increment";
+
 #[test]
 fn missing_and_malformed_values() {
     let nothing = TABLE.validate(&Properties::new()).messages();
@@ -120,6 +123,10 @@ fn missing_and_malformed_values() {
             "# has invalid format (only the underscore, hyphen, dot and alphanumeric characters are allowed)",
         ),
         ("capture.start.op.time", "abc", "A long value is expected"),
+        ("capture.start.op.time", "0", NO_CLUSTER_TIME),
+        ("capture.start.op.time", "-2", NO_CLUSTER_TIME),
+        // Seconds alone.
+        ("capture.start.op.time", "1795976186", NO_CLUSTER_TIME),
         ("json.serialization.mode", "x", "Value must be one of legacy, strict, extended, relaxed"),
     ] {
         let found = errors(&[(name, value)]);
