@@ -16,8 +16,7 @@ use thalweg_actors::Node as Actors;
 use thalweg_actors::NodeOptions;
 use thalweg_actors::Registry;
 use thalweg_config::node::{
-    ClusterShape, Delivery as ConfiguredDelivery, Listener as Address, RpcConfig, Scheme,
-    ShutdownMode, WorkerConfig,
+    ClusterShape, Delivery as ConfiguredDelivery, Listener as Address, RpcConfig, Scheme, ShutdownMode, WorkerConfig,
 };
 use thiserror::Error;
 use tokio::net::TcpListener;

@@ -300,7 +300,7 @@ pub const FRAMEWORK: OptionTable = OptionTable {
         new(
             "thalweg.progress.timeout.ms",
             OptionKind::Long,
-            "Silence in milliseconds after which a source partition that is said to run is taken for stuck and opened again from its last committed position. Waiting for a slow broker does not count. 0: never.",
+            "Silence in milliseconds after which a source partition that is said to run is taken for stuck and opened again from its last committed position. Waiting for a slow broker does not count, nor do delays that the configuration asks for. 0: never.",
         )
         .default("300000")
         .at_least(0)

@@ -4,6 +4,7 @@ mod architecture;
 mod doors;
 mod lifecycle;
 mod mongodb;
+mod program;
 mod reference;
 mod refusals;
 mod services;

@@ -214,6 +214,7 @@ fn partition_metrics(page: &mut Page, partition: &PartitionView, labels: &str) {
     for (name, help, value) in [
         ("thalweg_source_events_total", "TotalNumberOfEventsSeen.", partition.events_read),
         ("thalweg_source_events_filtered_total", "NumberOfEventsFiltered.", partition.events_filtered),
+        ("thalweg_source_events_failed_total", "NumberOfErroneousEvents.", partition.events_failed),
         ("thalweg_source_disconnects_total", "NumberOfDisconnects.", partition.disconnects),
         ("thalweg_source_elections_total", "NumberOfPrimaryElections.", partition.elections),
     ] {

@@ -4,7 +4,8 @@ use std::collections::BTreeMap;
 use std::path::PathBuf;
 
 use super::{
-    Address, ClusterShape, Delivery, LogFormat, Origins, RpcConfig, RpcTls, ShutdownMode, WORKER, WorkerConfig, WorkerError, WorkerErrors,
+    Address, ClusterShape, Delivery, LogFormat, Origins, RpcConfig, RpcTls, ShutdownMode, WORKER, WorkerConfig,
+    WorkerError, WorkerErrors,
 };
 use crate::option::{OptionDef, OptionKind, Rule};
 use crate::properties::Properties;

@@ -366,4 +366,3 @@ pub const WORKER: OptionTable = OptionTable {
 fn not_blank(text: &str) -> Result<(), String> {
     if text.trim().is_empty() { Err("String may not be empty".to_owned()) } else { Ok(()) }
 }
-

@@ -22,7 +22,7 @@ use tokio_util::sync::CancellationToken;
 
 use gaps::Gaps;
 use stage::{CONNECTOR, Stage, TOPIC};
-use watch::{Change, Owners};
+use watch::Change;
 
 #[derive(Debug, Args)]
 #[command(after_help = "Examples:\n  thalweg demo                 \
@@ -76,7 +76,8 @@ async fn play(arguments: &DemoArguments, stop: CancellationToken) -> Result<()> 
         arguments.rate
     );
 
-    let mut owners = Owners::default();
+    let mut changes = watch::owners(stage.rest_ports());
+    let mut owner = None;
     let mut gaps = Gaps::default();
     let mut look = tokio::time::interval(Duration::from_millis(100));
     look.set_missed_tick_behavior(tokio::time::MissedTickBehavior::Delay);
@@ -88,7 +89,7 @@ async fn play(arguments: &DemoArguments, stop: CancellationToken) -> Result<()> 
             record = tail.next() => {
                 let record = record.context("the consumer has ended")?.map_err(|e| anyhow::anyhow!("{}", e.trace()))?;
                 if let Some(event) = gaps.arrived(&record) {
-                    println!("{}", event.line(owners.current()));
+                    println!("{}", event.line(owner));
                 }
                 if !steady {
                     steady = true;
@@ -104,13 +105,16 @@ async fn play(arguments: &DemoArguments, stop: CancellationToken) -> Result<()> 
                     println!("\n=== node {node} has died\n");
                     gaps.node_died(node);
                 }
-                if let Some(change) = owners.look(&stage).await {
-                    print_change(&change, &stage);
+            }
+            Some(change) = changes.recv() => {
+                if let Change::Owner(node) = change {
+                    owner = Some(node);
                 }
+                print_change(&change, &stage);
             }
             () = at(strike) => {
                 strike = None;
-                let Some(owner) = owners.current() else { continue };
+                let Some(owner) = owner else { continue };
                 println!("\n=== killing node {owner}, the owner of the task (SIGKILL)\n");
                 stage.kill(owner)?;
                 gaps.node_died(owner);

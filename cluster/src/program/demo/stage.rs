@@ -153,10 +153,6 @@ impl Stage {
         self.alive().map(|n| (n.id, n.rest)).collect()
     }
 
-    pub fn node_with_rest(&self, port: u16) -> Option<u64> {
-        self.nodes.iter().find(|n| n.rest == port).map(|n| n.id)
-    }
-
     pub fn rest_address(&self, node: u64) -> String {
         self.nodes.iter().find(|n| n.id == node).map_or_else(String::new, |n| format!("http://127.0.0.1:{}", n.rest))
     }

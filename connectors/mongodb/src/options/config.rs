@@ -33,15 +33,16 @@ pub struct MongoConfig {
     pub topics: TopicConfig,
     /// Heartbeat records; zero = none.
     pub heartbeat_interval: Duration,
-    pub flow: FlowConfig,
-    pub errors: ErrorConfig,
+    /// Records per batch.
+    pub batch_size: usize,
+    /// Messages that turn a failure into a retry.
+    pub retriable: Option<Regex>,
     /// Captured collections at the start: most allowed, and whether more is an error.
     pub guardrail: Option<Guardrail>,
     /// `internal.log.position.check.enable`.
     pub check_position: bool,
     /// Warn when the position has not moved for so long; zero = never.
     pub position_watch: Duration,
-    pub shutdown_timeout: Duration,
 }
 
 #[derive(Debug, Clone)]
@@ -211,25 +212,6 @@ pub struct TopicConfig {
     pub heartbeat_name: Option<String>,
 }
 
-#[derive(Debug, Clone)]
-pub struct FlowConfig {
-    pub batch_size: usize,
-    pub queue_size: usize,
-    /// 0 = no limit in bytes.
-    pub queue_bytes: u64,
-    /// At most five seconds.
-    pub poll_interval: Duration,
-}
-
-#[derive(Debug, Clone)]
-pub struct ErrorConfig {
-    pub restart_wait: Duration,
-    /// -1 = without limit.
-    pub max_retries: i64,
-    /// Messages that turn a failure into a retry.
-    pub retriable: Option<Regex>,
-}
-
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Guardrail {
     pub max: usize,
@@ -296,26 +278,16 @@ impl MongoConfig {
                 heartbeat_name: text("topic.heartbeat.name"),
             },
             heartbeat_interval: s.millis("heartbeat.interval.ms"),
-            flow: FlowConfig {
-                batch_size: count(s, "max.batch.size"),
-                queue_size: count(s, "max.queue.size"),
-                queue_bytes: u64::try_from(s.int("max.queue.size.in.bytes")).unwrap_or(0),
-                poll_interval: s.millis("poll.interval.ms").min(Duration::from_secs(5)),
-            },
-            errors: ErrorConfig {
-                restart_wait: s.millis("retriable.restart.connector.wait.ms"),
-                max_retries: s.int("errors.max.retries"),
-                retriable: text("internal.custom.retriable.exception").map(|t| Regex::new(&t)).transpose().map_err(
-                    |e| Error::config("internal.custom.retriable.exception is not a regular expression").because(&e),
-                )?,
-            },
+            batch_size: count(s, "max.batch.size"),
+            retriable: text("internal.custom.retriable.exception").map(|t| Regex::new(&t)).transpose().map_err(
+                |e| Error::config("internal.custom.retriable.exception is not a regular expression").because(&e),
+            )?,
             guardrail: (s.int("guardrail.collections.max") > 0).then(|| Guardrail {
                 max: count(s, "guardrail.collections.max"),
                 fail: s.text_or_empty("guardrail.collections.limit.action") == "fail",
             }),
             check_position: s.bool("internal.log.position.check.enable"),
             position_watch: s.millis("internal.offset.activity.monitor.interval.ms"),
-            shutdown_timeout: s.millis("executor.shutdown.timeout.ms"),
         })
     }
 }

@@ -36,7 +36,7 @@ pub(super) const OPTIONS: &[OptionDef] = &[
     shared("event.processing.failure.handling.mode"),
     shared("max.batch.size"),
     shared("max.queue.size"),
-    shared("poll.interval.ms"),
+    shared("poll.interval.ms").inert("the server is asked again as soon as it has answered"),
     shared("max.queue.size.in.bytes"),
     shared("provide.transaction.metadata").check(checks::transaction_metadata),
     shared("skipped.operations").check(checks::skipped_operations),

