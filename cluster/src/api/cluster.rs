@@ -121,10 +121,10 @@ impl Api {
         }
         let leader = self.face.standing().leader;
         let worker = leader.and_then(|l| self.view.read().nodes.get(&l).map(|n| n.about.worker_id.clone()));
-        Err(ApiError::conflict(match worker {
-            Some(worker) => format!("This node does not lead the cluster; ask {worker}"),
-            None => "No leader is known at the moment; try again".to_owned(),
-        }))
+        Err(match worker {
+            Some(worker) => ApiError::conflict(format!("This node does not lead the cluster; ask {worker}")),
+            None => ProposeError::NoLeader.into(),
+        })
     }
 
     /// Whether this node can serve, or why not.

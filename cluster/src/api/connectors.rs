@@ -47,6 +47,7 @@ impl Api {
 
     /// `PATCH /connectors/{name}/config`: `None` takes a key away.
     pub async fn patch_config(&self, name: &str, patch: BTreeMap<String, Option<String>>) -> ApiResult<Value> {
+        self.confirmed().await?;
         let (mut config, revision) = {
             let state = self.view.read();
             let connector = state.connectors.get(name).ok_or_else(|| ApiError::no_connector(name))?;

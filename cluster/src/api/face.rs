@@ -29,8 +29,9 @@ pub struct Standing {
 
 #[async_trait]
 pub trait Face: Send + Sync + 'static {
-    /// Confirms with a majority that this replica has everything that was acknowledged before.
-    async fn confirm(&self) -> Result<(), ProposeError>;
+    /// Confirms with a majority, within `limit`, that this replica has everything that was acknowledged
+    /// before.
+    async fn confirm(&self, limit: Duration) -> Result<(), ProposeError>;
 
     fn standing(&self) -> Standing;
 

@@ -24,7 +24,6 @@ use crate::rpc::{Caller, Destination, Lane, PeerEvent, Request, Response};
 
 /// Longest wait for what another node knows beyond the state.
 const DETAIL: Duration = Duration::from_millis(300);
-const CONFIRM: Duration = Duration::from_secs(1);
 const REMOVE: Duration = Duration::from_secs(10);
 
 pub(super) struct Facade {
@@ -57,8 +56,8 @@ impl Facade {
 
 #[async_trait]
 impl Face for Facade {
-    async fn confirm(&self) -> Result<(), ProposeError> {
-        self.consensus.confirm(CONFIRM).await.map(|_| ())
+    async fn confirm(&self, limit: Duration) -> Result<(), ProposeError> {
+        self.consensus.confirm(limit).await.map(|_| ())
     }
 
     fn standing(&self) -> Standing {

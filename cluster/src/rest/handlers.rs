@@ -21,7 +21,10 @@ type Name = Path<String>;
 
 /// A read of configurations and states: up to date if a majority answers, and marked if not.
 async fn read(api: &Api, answer: impl AsyncFnOnce(&Api) -> Done) -> Response {
-    let fresh = api.fresh().await;
+    let fresh = match api.fresh().await {
+        Ok(fresh) => fresh,
+        Err(starting) => return starting.into_response(),
+    };
     let mut response = answer(api).await.into_response();
     if !fresh {
         let lost = axum::http::HeaderValue::from_static("lost");
