@@ -25,7 +25,7 @@ use tokio::sync::watch;
 use tokio_util::sync::CancellationToken;
 use tokio_util::task::TaskTracker;
 
-use crate::api::Api;
+use crate::api::{Api, Warnings};
 use crate::commit::{Coalescer, CommitLimits};
 use crate::consensus::{Consensus, Formation, Settings, StartError, Timing};
 use crate::herder::{Herder, HerderError, Identity};
@@ -147,6 +147,7 @@ pub async fn run(parts: Parts, stop: CancellationToken) -> Result<(), NodeError>
         reported_version: config.rest.reported_version.clone(),
         topic_tracking: config.topic_tracking,
         topic_reset: config.topic_tracking_reset,
+        warnings: Warnings::default(),
     });
     consensus.set_duties(Arc::new(facade::NodeDuties { facade: facade.clone(), api: api.clone() }));
 

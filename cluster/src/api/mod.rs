@@ -3,8 +3,8 @@
 //!
 //! Files: `face` is what the API needs of the running node; `error` an answer that is a refusal;
 //! `validate` checks configurations; `connectors` creates, reads, changes and deletes them;
-//! `lifecycle` pauses, resumes, stops and restarts; `status`, `offsets`, `plugins`, `loggers`,
-//! `cluster` and `metrics` show and change the rest.
+//! `lifecycle` pauses, resumes, stops and restarts; `status`, with the `warnings`, `offsets`, `plugins`,
+//! `loggers`, `cluster` and `metrics` show and change the rest.
 //!
 //! Invariants: a write is acknowledged only after a majority has it and this replica shows it;
 //! configurations are shown as submitted, with references unresolved.
@@ -20,6 +20,7 @@ mod offsets;
 mod plugins;
 mod status;
 mod validate;
+mod warnings;
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -34,7 +35,8 @@ pub use connectors::Written;
 pub use error::ApiError;
 pub use face::{Face, Member, Standing};
 pub use lifecycle::Restarted;
-pub use validate::{Checked, check, check_options};
+pub use validate::{Checked, check};
+pub use warnings::Warnings;
 
 pub type ApiResult<T = Value> = Result<T, ApiError>;
 
@@ -55,6 +57,7 @@ pub struct Api {
     pub reported_version: String,
     pub topic_tracking: bool,
     pub topic_reset: bool,
+    pub warnings: Warnings,
 }
 
 impl Api {

@@ -69,9 +69,8 @@ pub(super) async fn list(State(api): Ctx, query: Query) -> Response {
 
 pub(super) async fn create(State(api): Ctx, body: Text) -> Done {
     let request = create_request(&body.0).map_err(|e| bad_body(&e))?;
-    let config = request.config.checked().map_err(|e| bad_body(&e))?.properties;
     let name = request.name.unwrap_or_default();
-    let info = api.create(&name, config, request.initial_state.as_deref()).await?;
+    let info = api.create(&name, request.config, request.initial_state.as_deref()).await?;
     Ok(Answer::Created(location(&name), info))
 }
 
