@@ -132,7 +132,7 @@ pub async fn run(parts: Parts, stop: CancellationToken) -> Result<(), NodeError>
         consensus: consensus.clone(),
         leader: leader.clone(),
         guard: guard.clone(),
-        incarnation: herder.incarnation(),
+        herder: herder.clone(),
         actors: actors.clone(),
         loggers: parts.loggers.clone(),
         kafka_cluster_id: parts.kafka_cluster_id.clone(),

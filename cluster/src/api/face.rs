@@ -57,6 +57,13 @@ pub trait Face: Send + Sync + 'static {
     /// Started, caught up with what was committed at the start.
     fn caught_up(&self) -> bool;
 
+    /// It could serve at some time since its start: caught up, registered, with a lease.
+    fn started(&self) -> bool;
+
+    /// Resolves when the control loop, from the applied state to the units that run here, has taken a
+    /// turn.
+    async fn turn(&self);
+
     /// The node is ending.
     fn ending(&self) -> bool;
 

@@ -42,7 +42,7 @@ pub(super) async fn root(State(api): Ctx) -> Answer {
 }
 
 pub(super) async fn health(State(api): Ctx) -> Answer {
-    let (status, body) = api.health();
+    let (status, body) = api.health().await;
     Answer::Json(status, body)
 }
 
