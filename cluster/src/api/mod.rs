@@ -120,3 +120,6 @@ impl From<ProposeError> for ApiError {
         }
     }
 }
+
+#[cfg(test)]
+mod tests;
