@@ -8,3 +8,4 @@ mod refusals;
 mod services;
 mod shared;
 mod spine;
+mod stopping;

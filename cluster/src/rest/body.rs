@@ -12,6 +12,7 @@ use serde::de::DeserializeOwned;
 use serde_json::Value;
 
 use super::reply::http_error;
+use super::server::Whole;
 use crate::api::ApiError;
 
 /// Largest request body.
@@ -24,7 +25,11 @@ impl<S: Send + Sync> FromRequest<S> for Text {
     type Rejection = ApiError;
 
     async fn from_request(request: Request<Body>, _: &S) -> Result<Self, ApiError> {
-        let bytes = axum::body::to_bytes(request.into_body(), LIMIT).await.map_err(|error| {
+        let whole = request.extensions().get::<Whole>().cloned().unwrap_or_default();
+        whole.set(false);
+        let read = axum::body::to_bytes(request.into_body(), LIMIT).await;
+        whole.set(true);
+        let bytes = read.map_err(|error| {
             let mut cause = std::error::Error::source(&error);
             while let Some(inner) = cause {
                 if inner.to_string().contains("length limit") {
