@@ -2,6 +2,7 @@
 
 mod architecture;
 mod doors;
+mod health;
 mod lifecycle;
 mod reference;
 mod refusals;
