@@ -4,6 +4,8 @@ mod architecture;
 mod doors;
 mod health;
 mod lifecycle;
+mod offsets;
+mod plugins;
 mod reference;
 mod refusals;
 mod services;
