@@ -8,6 +8,7 @@ mod offsets;
 mod plugins;
 mod reference;
 mod refusals;
+mod secrets;
 mod services;
 mod shared;
 mod spine;
