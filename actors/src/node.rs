@@ -113,6 +113,14 @@ impl NodeHandle {
         address.send(RestartUnit(unit.clone())).await.unwrap_or(false)
     }
 
+    /// Resolves when the node's actor has taken a turn; never while it is stuck or has ended.
+    pub async fn turn(&self) {
+        let address = self.address.read().clone();
+        if address.send(TakeTurn).await.is_err() {
+            std::future::pending::<()>().await;
+        }
+    }
+
     /// Drains and releases all units at the same time; those that need longer than `deadline` are
     /// ended as they are. Nothing is started afterwards.
     pub async fn shutdown(&self, deadline: Duration) -> ShutdownReport {
@@ -145,6 +153,11 @@ impl NodeHandle {
 #[derive(Message)]
 #[rtype(result = "bool")]
 struct RestartUnit(UnitId);
+
+/// Nothing to do but to answer.
+#[derive(Message)]
+#[rtype(result = "()")]
+struct TakeTurn;
 
 #[derive(Message)]
 #[rtype(result = "()")]
@@ -443,6 +456,12 @@ impl Handler<RestartUnit> for NodeActor {
         self.tell_all();
         true
     }
+}
+
+impl Handler<TakeTurn> for NodeActor {
+    type Result = ();
+
+    fn handle(&mut self, _: TakeTurn, _: &mut Self::Context) {}
 }
 
 impl Handler<Shutdown> for NodeActor {

@@ -72,6 +72,9 @@ pub struct Herder {
     clock: Arc<dyn Clock>,
     incarnation: watch::Sender<Option<u64>>,
     placed: watch::Sender<Arc<Vec<Assignment>>>,
+    /// Turns that were asked for, and how many of them are over.
+    asked: watch::Sender<u64>,
+    taken: watch::Sender<u64>,
 }
 
 impl Herder {
@@ -90,6 +93,8 @@ impl Herder {
             clock,
             incarnation: watch::Sender::new(None),
             placed: watch::Sender::new(Arc::default()),
+            asked: watch::Sender::new(0),
+            taken: watch::Sender::new(0),
         }
     }
 
@@ -103,6 +108,17 @@ impl Herder {
         self.placed.subscribe()
     }
 
+    /// Resolves when [`Herder::run`] has looked at the state once more.
+    pub async fn turn(&self) {
+        let mut asked = 0;
+        self.asked.send_modify(|count| {
+            *count += 1;
+            asked = *count;
+        });
+        // The sender lives as long as `self`.
+        let _ = self.taken.subscribe().wait_for(|taken| *taken >= asked).await;
+    }
+
     /// Registers and follows the state until the token ends it, or the node has left.
     pub async fn run(&self, reports: &Coalescer, stop: CancellationToken) -> Result<(), HerderError> {
         let ended = stop.run_until_cancelled(self.follow(reports)).await;
@@ -112,12 +128,14 @@ impl Herder {
 
     async fn follow(&self, reports: &Coalescer) -> Result<(), HerderError> {
         let mut changes = self.view.changes();
+        let mut asked = self.asked.subscribe();
         loop {
             let boot = *uuid::Uuid::new_v4().as_bytes();
             let incarnation = self.register(boot).await?;
             let mut shown: Option<u64> = None;
             loop {
                 changes.mark_unchanged();
+                let turn = *asked.borrow_and_update();
                 // Before the state is read: what was applied then is certainly in it.
                 let applied = self.view.applied() >= incarnation;
                 let (standing, layout) = {
@@ -142,8 +160,12 @@ impl Herder {
                         }
                     }
                 }
-                // The view lives as long as `self`.
-                let _ = changes.changed().await;
+                self.taken.send_replace(turn);
+                // The view and the senders live as long as `self`.
+                tokio::select! {
+                    _ = changes.changed() => {}
+                    _ = asked.changed() => {}
+                }
             }
             tracing::warn!(node = self.identity.node, incarnation, "this incarnation was expired; registering anew");
             self.leave_incarnation();

@@ -24,7 +24,7 @@ use tokio::sync::watch;
 use tokio_util::sync::CancellationToken;
 use tokio_util::task::TaskTracker;
 
-use crate::api::Api;
+use crate::api::{Api, Warnings};
 use crate::commit::{Coalescer, CommitLimits};
 use crate::consensus::{Consensus, Formation, Settings, StartError, Timing};
 use crate::herder::{Herder, HerderError, Identity};
@@ -131,7 +131,7 @@ pub async fn run(parts: Parts, stop: CancellationToken) -> Result<(), NodeError>
         consensus: consensus.clone(),
         leader: leader.clone(),
         guard: guard.clone(),
-        incarnation: herder.incarnation(),
+        herder: herder.clone(),
         actors: actors.clone(),
         loggers: parts.loggers.clone(),
         kafka_cluster_id: parts.kafka_cluster_id.clone(),
@@ -146,6 +146,7 @@ pub async fn run(parts: Parts, stop: CancellationToken) -> Result<(), NodeError>
         reported_version: config.rest.reported_version.clone(),
         topic_tracking: config.topic_tracking,
         topic_reset: config.topic_tracking_reset,
+        warnings: Warnings::default(),
     });
     consensus.set_duties(Arc::new(facade::NodeDuties { facade: facade.clone(), api: api.clone() }));
 

@@ -182,11 +182,8 @@ fn assign(input: &PlanInput<'_>, unit: &Unit, present: Option<&Placement>, node:
 /// as not named.
 fn mode_of(input: &PlanInput<'_>, unit: &Unit) -> Delivery {
     let config = input.state.connectors.get(&unit.connector).map(|c| &c.config);
-    match config.and_then(|c| c.get("thalweg.delivery")).map(str::trim) {
-        Some(mode) if mode.eq_ignore_ascii_case("plain") => Delivery::Plain,
-        Some(mode) if mode.eq_ignore_ascii_case("fenced") => Delivery::Fenced,
-        _ => input.limits.default_mode,
-    }
+    let named = config.and_then(|c| c.get("thalweg.delivery")).and_then(Delivery::named);
+    named.unwrap_or(input.limits.default_mode)
 }
 
 /// Placements of units that no longer exist are remembered until nothing that was sent before them

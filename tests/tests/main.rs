@@ -2,11 +2,16 @@
 
 mod architecture;
 mod doors;
+mod health;
 mod lifecycle;
 mod mongodb;
+mod offsets;
+mod plugins;
 mod program;
 mod reference;
 mod refusals;
+mod secrets;
 mod services;
 mod shared;
 mod spine;
+mod stopping;

@@ -136,9 +136,9 @@ fn kfk_04_unflushed_records_at_shutdown_are_reported_and_sent_again() {
     assert!((0..500).all(|n| landed.contains(&n.to_string())));
 }
 
-/// RUN-17: neither a source without changes nor anything else that waits holds up a shutdown.
+/// Neither a source without changes nor anything else that waits holds up a shutdown.
 #[test]
-fn run_17_an_idle_task_stops_at_once() {
+fn an_idle_task_stops_at_once() {
     let stage = Stage::new(&[("p", 0), ("q", 3), ("r", 0)]);
     run(async {
         let node = stage.node();

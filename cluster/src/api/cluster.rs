@@ -1,11 +1,16 @@
 //! The group itself: who is in it, who runs what, and whether this node can serve.
 
+use std::time::Duration;
+
 use serde_json::{Value, json};
 
 use super::{Api, ApiError, ApiResult};
 use crate::raft::command::DrainMode;
 use crate::raft::state::{NodeState, Phase};
-use crate::raft::{CommandV1, NodeId};
+use crate::raft::{CommandV1, NodeId, ProposeError};
+
+/// Kafka Connect's limit for an answer of the control loop.
+const TURN: Duration = Duration::from_secs(10);
 
 impl Api {
     /// `GET /`.
@@ -121,10 +126,10 @@ impl Api {
         }
         let leader = self.face.standing().leader;
         let worker = leader.and_then(|l| self.view.read().nodes.get(&l).map(|n| n.about.worker_id.clone()));
-        Err(ApiError::conflict(match worker {
-            Some(worker) => format!("This node does not lead the cluster; ask {worker}"),
-            None => "No leader is known at the moment; try again".to_owned(),
-        }))
+        Err(match worker {
+            Some(worker) => ApiError::conflict(format!("This node does not lead the cluster; ask {worker}")),
+            None => ProposeError::NoLeader.into(),
+        })
     }
 
     /// Whether this node can serve, or why not.
@@ -151,25 +156,23 @@ impl Api {
         Ok(())
     }
 
-    /// `GET /health`: status code and body.
-    pub fn health(&self) -> (u16, Value) {
-        match self.ready() {
-            Ok(()) => (
-                200,
-                json!({"status": "healthy", "message": "Worker has completed startup and is ready to handle requests."}),
-            ),
-            Err(why) if !self.face.caught_up() => {
-                (503, json!({"status": "starting", "message": format!("Worker is still starting up. {why}")}))
+    /// `GET /health`: status code and body. Healthy is who can serve and whose control loop answers.
+    pub async fn health(&self) -> (u16, Value) {
+        let (code, status, message) = match self.turns().await {
+            Ok(()) => (200, "healthy", "Worker has completed startup and is ready to handle requests.".to_owned()),
+            Err(why) if !self.face.started() => (503, "starting", format!("Worker is still starting up. {why}")),
+            Err(why) => {
+                let text = "Worker was unable to handle this request and may be unable to handle other requests.";
+                (500, "unhealthy", format!("{text} {why}"))
             }
-            Err(why) => (
-                500,
-                json!({
-                    "status": "unhealthy",
-                    "message": format!(
-                        "Worker was unable to handle this request and may be unable to handle other requests. {why}"
-                    ),
-                }),
-            ),
-        }
+        };
+        (code, json!({"status": status, "message": message}))
+    }
+
+    /// [`Api::ready`], and the control loop has taken a turn.
+    async fn turns(&self) -> Result<(), String> {
+        self.ready()?;
+        let turn = tokio::time::timeout(TURN, self.face.turn()).await;
+        turn.map_err(|_| format!("the control loop has not answered within {} s", TURN.as_secs()))
     }
 }

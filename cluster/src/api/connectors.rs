@@ -3,7 +3,7 @@
 use std::collections::BTreeMap;
 
 use serde_json::{Map, Value, json};
-use thalweg_config::Properties;
+use thalweg_config::parse::Reading;
 
 use super::{Api, ApiError, ApiResult};
 use crate::raft::command::{Expect, TargetState};
@@ -19,7 +19,7 @@ pub struct Written {
 
 impl Api {
     /// `POST /connectors`.
-    pub async fn create(&self, name: &str, config: Properties, initial: Option<&str>) -> ApiResult<Value> {
+    pub async fn create(&self, name: &str, config: Reading, initial: Option<&str>) -> ApiResult<Value> {
         let target = match initial.map(str::to_ascii_uppercase).as_deref() {
             None | Some("RUNNING") => TargetState::Started,
             Some("PAUSED") => TargetState::Paused,
@@ -31,22 +31,17 @@ impl Api {
                 )));
             }
         };
-        let config = named(name, config)?;
-        self.require_valid(&config).await?;
-        let command = CommandV1::PutConnector { name: name.into(), config, target, expect: Expect::Absent };
-        self.propose(command).await?;
-        self.connector(name)
+        Ok(self.write(name, config, target, Expect::Absent).await?.info)
     }
 
     /// `PUT /connectors/{name}/config`.
-    pub async fn put_config(&self, name: &str, config: Properties) -> ApiResult<Written> {
-        let config = named(name, config)?;
-        self.require_valid(&config).await?;
-        self.replace(name, config, Expect::Any).await
+    pub async fn put_config(&self, name: &str, config: Reading) -> ApiResult<Written> {
+        self.write(name, config, TargetState::Started, Expect::Any).await
     }
 
     /// `PATCH /connectors/{name}/config`: `None` takes a key away.
     pub async fn patch_config(&self, name: &str, patch: BTreeMap<String, Option<String>>) -> ApiResult<Value> {
+        self.confirmed().await?;
         let (mut config, revision) = {
             let state = self.view.read();
             let connector = state.connectors.get(name).ok_or_else(|| ApiError::no_connector(name))?;
@@ -60,16 +55,23 @@ impl Api {
                 }
             }
         }
-        let config = named(name, config)?;
-        self.require_valid(&config).await?;
+        let config = Reading { properties: config, ..Reading::default() };
         // Whoever wrote in between is not overwritten unseen.
-        Ok(self.replace(name, config, Expect::Revision(revision)).await?.info)
+        Ok(self.write(name, config, TargetState::Started, Expect::Revision(revision)).await?.info)
     }
 
-    async fn replace(&self, name: &str, config: Properties, expect: Expect) -> ApiResult<Written> {
-        let target = TargetState::Started;
+    async fn write(&self, name: &str, config: Reading, target: TargetState, expect: Expect) -> ApiResult<Written> {
+        let config = named(name, config)?;
+        let warnings = self.require_valid(&config).await?;
+        let config = config.properties;
         let reply = self.propose(CommandV1::PutConnector { name: name.into(), config, target, expect }).await?;
-        let created = matches!(reply, Reply::ConnectorPut { created: true, .. });
+        let created = match reply {
+            Reply::ConnectorPut { created, revision } => {
+                self.remember_warnings(name, revision, warnings);
+                created
+            }
+            _ => false,
+        };
         Ok(Written { created, info: self.connector(name)? })
     }
 
@@ -149,18 +151,18 @@ impl Api {
 }
 
 /// The configuration with its name in it.
-fn named(name: &str, mut config: Properties) -> ApiResult<Properties> {
+fn named(name: &str, mut config: Reading) -> ApiResult<Reading> {
     if name.is_empty() || name.chars().any(char::is_control) {
         return Err(ApiError::bad_request(
             "The connector name must not be empty and must not contain control characters; give it as 'name'",
         ));
     }
-    match config.get("name") {
+    match config.properties.get("name") {
         Some(other) if other != name => Err(ApiError::bad_request(format!(
             "Connector name configuration ({other}) doesn't match connector name in the URL ({name})"
         ))),
         _ => {
-            config.set("name", name);
+            config.properties.set("name", name);
             Ok(config)
         }
     }

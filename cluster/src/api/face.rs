@@ -29,8 +29,9 @@ pub struct Standing {
 
 #[async_trait]
 pub trait Face: Send + Sync + 'static {
-    /// Confirms with a majority that this replica has everything that was acknowledged before.
-    async fn confirm(&self) -> Result<(), ProposeError>;
+    /// Confirms with a majority, within `limit`, that this replica has everything that was acknowledged
+    /// before.
+    async fn confirm(&self, limit: Duration) -> Result<(), ProposeError>;
 
     fn standing(&self) -> Standing;
 
@@ -55,6 +56,13 @@ pub trait Face: Send + Sync + 'static {
 
     /// Started, caught up with what was committed at the start.
     fn caught_up(&self) -> bool;
+
+    /// It could serve at some time since its start: caught up, registered, with a lease.
+    fn started(&self) -> bool;
+
+    /// Resolves when the control loop, from the applied state to the units that run here, has taken a
+    /// turn.
+    async fn turn(&self);
 
     /// The node is ending.
     fn ending(&self) -> bool;

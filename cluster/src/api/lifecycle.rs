@@ -72,6 +72,7 @@ impl Api {
     }
 
     async fn restart_scope(&self, name: &str, scope: RestartScope) -> ApiResult<Vec<Unit>> {
+        self.confirmed().await?;
         if !self.view.read().connectors.contains_key(name) {
             return Err(ApiError::not_found(format!("Unknown connector: {name}")));
         }

@@ -3,8 +3,8 @@
 //!
 //! Files: `face` is what the API needs of the running node; `error` an answer that is a refusal;
 //! `validate` checks configurations; `connectors` creates, reads, changes and deletes them;
-//! `lifecycle` pauses, resumes, stops and restarts; `status`, `offsets`, `plugins`, `loggers`,
-//! `cluster` and `metrics` show and change the rest.
+//! `lifecycle` pauses, resumes, stops and restarts; `status`, with the `warnings`, `offsets`, `plugins`,
+//! `loggers`, `cluster` and `metrics` show and change the rest.
 //!
 //! Invariants: a write is acknowledged only after a majority has it and this replica shows it;
 //! configurations are shown as submitted, with references unresolved.
@@ -20,6 +20,7 @@ mod offsets;
 mod plugins;
 mod status;
 mod validate;
+mod warnings;
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -34,12 +35,16 @@ pub use connectors::Written;
 pub use error::ApiError;
 pub use face::{Face, Member, Standing};
 pub use lifecycle::Restarted;
-pub use validate::{Checked, check, check_options};
+pub use validate::{Checked, check};
+pub use warnings::Warnings;
 
 pub type ApiResult<T = Value> = Result<T, ApiError>;
 
 /// Longest wait of a read for the confirmation that this replica is up to date.
-const CONFIRM: Duration = Duration::from_millis(1_500);
+const READ: Duration = Duration::from_secs(1);
+/// The same for a write, before it looks at the state and after it was accepted: as long as a proposal
+/// waits, so that an election in between fails neither.
+const WRITE: Duration = Duration::from_secs(5);
 
 pub struct Api {
     pub view: Arc<StateView>,
@@ -52,32 +57,62 @@ pub struct Api {
     pub reported_version: String,
     pub topic_tracking: bool,
     pub topic_reset: bool,
+    pub warnings: Warnings,
 }
 
 impl Api {
-    /// Hands a command in; a refusal by the state machine becomes an API error.
+    /// Hands a command in; a refusal by the state machine becomes an API error. What it changed can be
+    /// read here afterwards.
     async fn propose(&self, command: impl Into<Command>) -> ApiResult<Reply> {
-        match self.proposer.propose(command.into()).await {
-            Ok(Reply::Refused(refusal)) => Err(refusal.into()),
-            Ok(reply) => Ok(reply),
-            Err(error) => Err(error.into()),
+        match self.proposer.propose(command.into()).await? {
+            Reply::Refused(refusal) => Err(refusal.into()),
+            reply => {
+                // Applied on the leader; this replica may be behind.
+                self.face.confirm(WRITE).await.map_err(|error| {
+                    ApiError::internal(format!(
+                        "Request timed out. The change was made, but this node could not bring its own copy up to date: \
+                         {error}; read it from another node, or from this one later"
+                    ))
+                })?;
+                Ok(reply)
+            }
         }
+    }
+
+    /// Makes sure that what a write looks at before it is handed in holds everything acknowledged
+    /// before.
+    ///
+    /// # Errors
+    /// There is no majority to ask: the write could not be made either.
+    async fn confirmed(&self) -> ApiResult<()> {
+        Ok(self.face.confirm(WRITE).await?)
     }
 
     /// Makes sure that what is read next holds everything acknowledged before. `false` when there is
     /// no majority to ask: the replica is then read as it is, and the answer says so.
-    pub async fn fresh(&self) -> bool {
-        !matches!(tokio::time::timeout(CONFIRM, self.face.confirm()).await, Err(_) | Ok(Err(_)))
+    ///
+    /// # Errors
+    /// The replica has not caught up since the start of the node: what it lacks may have been there
+    /// for long.
+    pub async fn fresh(&self) -> ApiResult<bool> {
+        match self.face.confirm(READ).await {
+            Ok(()) => Ok(true),
+            Err(_) if self.face.caught_up() => Ok(false),
+            Err(error) => Err(ApiError::new(
+                503,
+                format!(
+                    "Worker is still starting up: it has not applied what was committed before it started; {error}"
+                ),
+            )),
+        }
     }
 }
 
 impl From<ProposeError> for ApiError {
     fn from(error: ProposeError) -> Self {
         match error {
-            ProposeError::NoLeader => Self::conflict(
-                "Cannot complete request momentarily due to no known leader URL, likely because a rebalance was underway.",
-            ),
-            ProposeError::QuorumLost => Self::new(503, error.to_string()),
+            // Both after the whole time for a proposal: no rebalance takes that long.
+            ProposeError::NoLeader | ProposeError::QuorumLost => Self::new(503, error.to_string()),
             ProposeError::TooLarge { .. } => Self::new(413, error.to_string()),
             ProposeError::FeatureLevel { .. } => Self::conflict(error.to_string()),
             ProposeError::Unknown => Self::internal(format!("Request timed out. {error}")),
@@ -85,3 +120,6 @@ impl From<ProposeError> for ApiError {
         }
     }
 }
+
+#[cfg(test)]
+mod tests;

@@ -44,7 +44,7 @@ impl Api {
                 ));
             }
         };
-        let revision = self.require_stopped(name)?;
+        let revision = self.require_stopped(name).await?;
         let mut changes = Vec::with_capacity(rows.len());
         for row in rows {
             changes.push(self.offset_change(name, row)?);
@@ -56,7 +56,7 @@ impl Api {
 
     /// `DELETE /connectors/{name}/offsets`.
     pub async fn reset_offsets(&self, name: &str) -> ApiResult {
-        self.require_stopped(name)?;
+        self.require_stopped(name).await?;
         let change = OffsetChange::RemoveAll;
         self.propose(CommandV1::AlterOffsets { name: name.into(), expect_revision: None, change }).await?;
         Ok(confirmed("reset"))
@@ -90,7 +90,8 @@ impl Api {
     }
 
     /// Early answer for what the state machine would refuse; gives the revision of the offsets.
-    fn require_stopped(&self, name: &str) -> ApiResult<u64> {
+    async fn require_stopped(&self, name: &str) -> ApiResult<u64> {
+        self.confirmed().await?;
         let state = self.view.read();
         let connector = state.connectors.get(name).ok_or_else(|| ApiError::no_connector(name))?;
         let held = state.task_placements(&name.into()).any(|(_, p)| p.is_held());

@@ -11,14 +11,17 @@ use thalweg_actors::port::UnitId;
 use thalweg_actors::{Activity, UnitView};
 
 use super::{Api, ApiError, ApiResult};
-use crate::raft::state::{State, Status};
-use crate::raft::{Name, NodeId, Unit};
+use crate::raft::state::{NodeState, State, Status};
+use crate::raft::{NodeId, Unit};
+
+/// Member of a status, and of what nodes add to one.
+const WARNINGS: &str = "warnings";
 
 impl Api {
     /// `GET /connectors/{name}/status`.
     pub async fn status(&self, name: &str) -> ApiResult {
         let missing = || ApiError::not_found(format!("No status found for connector {name}"));
-        let (mut status, owners) = {
+        let (mut status, revision, config, nodes) = {
             let state = self.view.read();
             let connector = state.connectors.get(name).ok_or_else(missing)?;
             let row = state.statuses.get(&Unit::connector(name)).ok_or_else(missing)?;
@@ -26,28 +29,24 @@ impl Api {
             let tasks: Vec<Value> = (0..connector.tasks.len() as u32)
                 .filter_map(|id| Some(task_status(id, state.statuses.get(&Unit::task(name, id))?, version)))
                 .collect();
-            let mut status = json!({
+            let status = json!({
                 "name": name,
                 "connector": unit_status(row, version),
                 "tasks": tasks,
                 "type": self.kind(connector),
             });
-            if let Ok(checked) = self.check_options(&connector.config)
-                && !checked.validation.warnings.is_empty()
-            {
-                status["warnings"] = json!(checked.validation.warnings);
-            }
-            (status, owners(&state, name))
+            (status, connector.revision, connector.config.clone(), present(&state))
         };
-        for node in owners {
-            let detail = if node == self.face.standing().node {
-                Some(self.detail(name))
-            } else {
-                self.face.detail_of(node, name).await
-            };
-            if let Some(detail) = detail {
-                add_detail(&mut status, &detail);
-            }
+        let mut warnings = self.warnings_of(name, revision, &config).await.to_vec();
+        let here = self.face.standing().node;
+        let details = nodes.into_iter().map(async |node| {
+            if node == here { Some(self.detail(name)) } else { self.face.detail_of(node, name).await }
+        });
+        for detail in futures::future::join_all(details).await.into_iter().flatten() {
+            add_detail(&mut status, &detail, &mut warnings);
+        }
+        if !warnings.is_empty() {
+            status[WARNINGS] = json!(warnings);
         }
         Ok(status)
     }
@@ -63,9 +62,14 @@ impl Api {
         found.ok_or_else(|| ApiError::not_found(format!("No status found for task {name}-{task}")))
     }
 
-    /// What this node adds to the status of a connector: by task id, and `connector`.
+    /// What this node adds to the status of a connector: by task id, `connector`, and what it knows to be
+    /// doubtful under `warnings`.
     pub fn detail(&self, name: &str) -> Value {
         let mut all = Map::new();
+        let revision = self.view.read().connectors.get(name).map(|c| c.revision);
+        if let Some(warnings) = revision.and_then(|revision| self.known_warnings(name, revision)) {
+            all.insert(WARNINGS.to_owned(), json!(*warnings));
+        }
         for unit in self.face.units().units.iter().filter(|u| u.unit.connector().as_ref() == name) {
             let detail = unit_detail(unit);
             if !detail.is_empty() {
@@ -96,22 +100,25 @@ fn task_status(id: u32, row: &Status, version: Option<&str>) -> Value {
     status
 }
 
-/// Nodes that run something of the connector.
-fn owners(state: &State, name: &str) -> Vec<NodeId> {
-    let name = name.into();
-    let placements = state.placements.get(&Unit::connector(Name::clone(&name))).into_iter();
-    let tasks = state.task_placements(&name).map(|(_, placement)| placement);
-    let mut nodes: Vec<NodeId> = placements.chain(tasks).filter(|p| p.is_held()).map(|p| p.node).collect();
-    nodes.sort_unstable();
-    nodes.dedup();
-    nodes
+/// Nodes that may run something of a connector, or have taken its configuration.
+fn present(state: &State) -> Vec<NodeId> {
+    let is_there = |state: &NodeState| matches!(state, NodeState::Alive | NodeState::Draining(_));
+    state.nodes.iter().filter(|(_, node)| is_there(&node.state)).map(|(id, _)| *id).collect()
 }
 
-fn add_detail(status: &mut Value, detail: &Value) {
+fn add_detail(status: &mut Value, detail: &Value, warnings: &mut Vec<String>) {
     let Some(detail) = detail.as_object() else {
         return;
     };
     for (id, extra) in detail {
+        if id == WARNINGS {
+            for text in extra.as_array().into_iter().flatten().filter_map(Value::as_str) {
+                if !warnings.iter().any(|known| known == text) {
+                    warnings.push(text.to_owned());
+                }
+            }
+            continue;
+        }
         let target = match id.parse::<u32>() {
             Err(_) => status.get_mut("connector"),
             Ok(id) => status

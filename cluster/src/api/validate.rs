@@ -4,6 +4,8 @@
 use std::time::Duration;
 
 use thalweg_actors::Registry;
+use thalweg_config::parse::Reading;
+use thalweg_config::provider::Resolution;
 use thalweg_config::{Properties, Validation};
 use thalweg_core::convert::Role;
 use thalweg_core::delivery::DeliveryMode;
@@ -11,6 +13,7 @@ use thalweg_core::source::CheckReport;
 use thalweg_core::transform::Chain;
 
 use super::{Api, ApiError, ApiResult};
+use crate::raft::command::Delivery;
 
 /// Longest check of one configuration, inside the request's own limit.
 const DEADLINE: Duration = Duration::from_secs(80);
@@ -24,8 +27,16 @@ pub struct Checked {
     pub unresolved: Vec<String>,
 }
 
-/// Checks `raw` without talking to the source; `worker` gives the defaults of converters.
-pub fn check_options(registry: &Registry, worker: &Properties, raw: &Properties) -> ApiResult<Checked> {
+impl Checked {
+    /// What is doubtful and yet accepted.
+    pub fn warnings(&self) -> Vec<String> {
+        self.validation.warnings.iter().chain(&self.report.warnings).cloned().collect()
+    }
+}
+
+/// Checks `raw` without talking to the source; `worker` gives the defaults of converters and of the
+/// delivery. Reads the files that references name.
+fn options(registry: &Registry, worker: &Properties, raw: &Properties) -> ApiResult<(Checked, Resolution)> {
     let connector = registry.connector_of(raw).map_err(|e| ApiError::bad_request(e.message))?;
     let resolution = registry.providers().resolve(raw);
     let config = &resolution.properties;
@@ -54,12 +65,7 @@ pub fn check_options(registry: &Registry, worker: &Properties, raw: &Properties)
     }
     let producers = registry.producers();
     validation = validation.merge(producers.options().validate(config));
-    let mode = if config.get("thalweg.delivery").is_some_and(|m| m.trim().eq_ignore_ascii_case("plain")) {
-        DeliveryMode::Plain
-    } else {
-        DeliveryMode::Fenced
-    };
-    let delivery = producers.check(config, mode);
+    let delivery = producers.check(config, delivery_mode(raw, worker));
     for (option, text) in delivery.problems {
         // What the framework's own options say already is not said twice.
         if validation.option(&option).is_none_or(|o| o.errors.is_empty()) {
@@ -77,7 +83,22 @@ pub fn check_options(registry: &Registry, worker: &Properties, raw: &Properties)
     }
     validation.conclude(thalweg_config::connector::is_strict(config));
     resolution.references.hide_validation(&mut validation);
-    Ok(Checked { validation, report: CheckReport::default(), unresolved: resolution.warnings })
+    let unresolved = resolution.warnings.clone();
+    Ok((Checked { validation, report: CheckReport::default(), unresolved }, resolution))
+}
+
+/// [`options`] on a thread of its own, because files may be slow.
+async fn options_aside(registry: &Registry, worker: &Properties, raw: &Properties) -> ApiResult<(Checked, Resolution)> {
+    let (registry, worker, raw) = (registry.clone(), worker.clone(), raw.clone());
+    let checking = tokio::task::spawn_blocking(move || options(&registry, &worker, &raw));
+    checking.await.map_err(|e| ApiError::internal(format!("The check of the configuration broke off: {e}")))?
+}
+
+/// The mode in which tasks of this configuration run, as the planner reads it.
+fn delivery_mode(raw: &Properties, worker: &Properties) -> DeliveryMode {
+    const OPTION: &str = "thalweg.delivery";
+    let named = |config: &Properties| config.get(OPTION).and_then(Delivery::named);
+    named(raw).or_else(|| named(worker)).unwrap_or(Delivery::Fenced).into()
 }
 
 /// Version of Kafka Connect, and with it of its converters, that tools are told.
@@ -94,32 +115,34 @@ pub async fn check(
     raw: &Properties,
     deadline: Duration,
 ) -> ApiResult<Checked> {
-    let mut checked = check_options(registry, worker, raw)?;
+    let (mut checked, resolution) = options_aside(registry, worker, raw).await?;
     let connector = registry.connector_of(raw).map_err(|e| ApiError::bad_request(e.message))?;
-    let resolution = registry.providers().resolve(raw);
     checked.report = connector.check(&resolution.properties, &mut checked.validation, deadline).await;
     resolution.references.hide_validation(&mut checked.validation);
     Ok(checked)
 }
 
 impl Api {
-    pub(super) fn check_options(&self, raw: &Properties) -> ApiResult<Checked> {
-        check_options(&self.registry, &self.worker, raw)
+    pub(super) async fn check_options(&self, raw: &Properties) -> ApiResult<Checked> {
+        Ok(options_aside(&self.registry, &self.worker, raw).await?.0)
     }
 
     pub(super) async fn check(&self, raw: &Properties) -> ApiResult<Checked> {
         check(&self.registry, &self.worker, raw, DEADLINE).await
     }
 
-    /// Checks `raw` for a write: every error in one message.
-    pub(super) async fn require_valid(&self, raw: &Properties) -> ApiResult<()> {
-        let checked = self.check(raw).await?;
-        for warning in checked.validation.warnings.iter().chain(&checked.unresolved) {
-            tracing::warn!(connector = raw.get("name"), warning, "configuration accepted with a warning");
-        }
+    /// Checks what was read for a write: every error in one message. Gives what is doubtful.
+    pub(super) async fn require_valid(&self, reading: &Reading) -> ApiResult<Vec<String>> {
+        let raw = &reading.properties;
+        let mut checked = self.check(raw).await.map_err(|error| beside(reading, error))?;
+        reading.report(&mut checked.validation);
         let messages = checked.validation.messages();
         if messages.is_empty() {
-            return Ok(());
+            let warnings = checked.warnings();
+            for warning in warnings.iter().chain(&checked.unresolved).chain(&reading.warnings) {
+                tracing::warn!(connector = raw.get("name"), warning, "configuration accepted with a warning");
+            }
+            return Ok(warnings);
         }
         Err(ApiError::bad_request(format!(
             "Connector configuration is invalid and contains the following {} error(s):\n{}\nYou can also find the above \
@@ -127,5 +150,13 @@ impl Api {
             messages.len(),
             messages.join("\n")
         )))
+    }
+}
+
+/// The error that ended a check, together with the values that are none.
+fn beside(reading: &Reading, error: ApiError) -> ApiError {
+    match reading.clone().checked() {
+        Ok(_) => error,
+        Err(problems) => ApiError::new(error.status, format!("{problems}\n{}", error.message)),
     }
 }

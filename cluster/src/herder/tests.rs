@@ -314,3 +314,19 @@ async fn leaving_does_not_wait_for_ever() {
     assert!(!node.guard.held(), "nothing is sent after the goodbye");
     node.task.await.unwrap().unwrap();
 }
+
+/// RUN-11: a herder that is stuck does not take the turn that it is asked for.
+#[tokio::test]
+async fn run_11_a_turn_is_over_when_the_state_was_looked_at_again() {
+    let log = LocalLog::new();
+    log.hold();
+    let node = node_on(log.clone());
+    let mut turn = Box::pin(node.herder.turn());
+    log.proposed.subscribe().wait_for(|all| !all.is_empty()).await.unwrap();
+    assert!(futures::poll!(&mut turn).is_pending(), "it is still registering");
+    log.let_through(1);
+    turn.await;
+    node.herder.turn().await;
+    node.stop.cancel();
+    node.task.await.unwrap().unwrap();
+}

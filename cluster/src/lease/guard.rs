@@ -8,7 +8,7 @@
 
 use std::collections::VecDeque;
 use std::sync::Arc;
-use std::sync::atomic::{AtomicU64, Ordering};
+use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::time::Duration;
 
 use parking_lot::Mutex;
@@ -26,6 +26,8 @@ pub struct LeaseGuard {
     clock: Arc<dyn Clock>,
     /// End of the lease in nanoseconds of the clock; 0 = none.
     end: AtomicU64,
+    /// A heartbeat was granted at some time.
+    granted: AtomicBool,
     sent: Mutex<Sent>,
     /// Counts extensions and ends, to wake those who wait.
     moved: watch::Sender<u64>,
@@ -40,7 +42,14 @@ struct Sent {
 
 impl LeaseGuard {
     pub fn new(terms: LeaseTerms, clock: Arc<dyn Clock>) -> Self {
-        Self { terms, clock, end: AtomicU64::new(0), sent: Mutex::default(), moved: watch::Sender::new(0) }
+        Self {
+            terms,
+            clock,
+            end: AtomicU64::new(0),
+            granted: AtomicBool::new(false),
+            sent: Mutex::default(),
+            moved: watch::Sender::new(0),
+        }
     }
 
     pub fn terms(&self) -> &LeaseTerms {
@@ -88,6 +97,7 @@ impl LeaseGuard {
         let end = nanos(at.plus(self.terms.held()));
         // Under the lock, so that a grant cannot outlive `begin`.
         self.end.fetch_max(end, Ordering::AcqRel);
+        self.granted.store(true, Ordering::Release);
         drop(sent);
         self.moved.send_modify(|n| *n += 1);
     }
@@ -95,6 +105,11 @@ impl LeaseGuard {
     /// Whether this node may hand anything to Kafka right now.
     pub fn held(&self) -> bool {
         nanos(self.clock.now()) < self.end.load(Ordering::Acquire) || active(Defect::NoFencing)
+    }
+
+    /// Whether there was a lease at any time since the start, of whatever incarnation.
+    pub fn was_held(&self) -> bool {
+        self.granted.load(Ordering::Acquire)
     }
 
     /// Time left; zero without a lease.

@@ -16,6 +16,7 @@ use tokio_util::sync::CancellationToken;
 
 use crate::api::{Api, Face, Member, Standing};
 use crate::consensus::{Consensus, Duties};
+use crate::herder::Herder;
 use crate::leader::LeaderLoop;
 use crate::lease::{Grant, LeaseGuard};
 use crate::logging::Loggers;
@@ -24,7 +25,6 @@ use crate::rpc::{Caller, Destination, Lane, PeerEvent, Request, Response};
 
 /// Longest wait for what another node knows beyond the state.
 const DETAIL: Duration = Duration::from_millis(300);
-const CONFIRM: Duration = Duration::from_secs(1);
 const REMOVE: Duration = Duration::from_secs(10);
 
 pub(super) struct Facade {
@@ -33,7 +33,7 @@ pub(super) struct Facade {
     pub consensus: Arc<Consensus>,
     pub leader: Arc<LeaderLoop>,
     pub guard: Arc<LeaseGuard>,
-    pub incarnation: watch::Receiver<Option<u64>>,
+    pub herder: Arc<Herder>,
     pub actors: NodeHandle,
     pub loggers: Loggers,
     pub kafka_cluster_id: watch::Receiver<Option<String>>,
@@ -57,8 +57,8 @@ impl Facade {
 
 #[async_trait]
 impl Face for Facade {
-    async fn confirm(&self) -> Result<(), ProposeError> {
-        self.consensus.confirm(CONFIRM).await.map(|_| ())
+    async fn confirm(&self, limit: Duration) -> Result<(), ProposeError> {
+        self.consensus.confirm(limit).await.map(|_| ())
     }
 
     fn standing(&self) -> Standing {
@@ -91,7 +91,7 @@ impl Face for Facade {
     }
 
     fn incarnation(&self) -> Option<u64> {
-        *self.incarnation.borrow()
+        *self.herder.incarnation().borrow()
     }
 
     fn lease_remaining(&self) -> Duration {
@@ -108,6 +108,15 @@ impl Face for Facade {
 
     fn caught_up(&self) -> bool {
         *self.consensus.caught_up().borrow()
+    }
+
+    fn started(&self) -> bool {
+        self.caught_up() && self.guard.was_held()
+    }
+
+    async fn turn(&self) {
+        self.herder.turn().await;
+        self.actors.turn().await;
     }
 
     fn ending(&self) -> bool {

@@ -208,6 +208,14 @@ pub enum Delivery {
     Fenced,
 }
 
+impl Delivery {
+    /// The mode that a configuration's text names, if it names one.
+    pub fn named(text: &str) -> Option<Self> {
+        let is = |name: &str| text.trim().eq_ignore_ascii_case(name);
+        is("plain").then_some(Self::Plain).or_else(|| is("fenced").then_some(Self::Fenced))
+    }
+}
+
 impl From<Delivery> for DeliveryMode {
     fn from(delivery: Delivery) -> Self {
         match delivery {

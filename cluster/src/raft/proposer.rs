@@ -10,8 +10,8 @@ use super::command::{Command, Reply};
 
 #[async_trait]
 pub trait Proposer: Send + Sync + 'static {
-    /// Resolves when the command has been applied (on the leader; locally soon after: wait with
-    /// [`super::StateView::wait_for`] where it matters). A refusal by the state machine is an `Ok`
+    /// Resolves when the command has been applied on the leader; locally soon after. Who reads it
+    /// back confirms first that this replica is up to date. A refusal by the state machine is an `Ok`
     /// reply.
     async fn propose(&self, command: Command) -> Result<Reply, ProposeError>;
 }
@@ -19,7 +19,7 @@ pub trait Proposer: Send + Sync + 'static {
 #[derive(Debug, Clone, PartialEq, Eq, Error)]
 pub enum ProposeError {
     /// Nothing was written.
-    #[error("no leader is known; an election may be running, try again")]
+    #[error("no leader could be reached; the cluster cannot be changed until a majority of the voters has elected one")]
     NoLeader,
     /// Nothing was written.
     #[error("the leader cannot reach the majority of the voters; the cluster cannot be changed until they are back")]

@@ -1,9 +1,18 @@
-//! Reading of request bodies and query parameters.
+//! Reading of request bodies, path segments and query parameters; what cannot be read is refused in
+//! Connect's form.
 
 use axum::body::Body;
-use axum::extract::{FromRequest, Request};
+use axum::extract::path::ErrorKind;
+use axum::extract::rejection::PathRejection;
+use axum::extract::{FromRequest, FromRequestParts, Path, Request};
+use axum::http::StatusCode;
+use axum::http::request::Parts;
+use axum::response::{IntoResponse, Response};
+use serde::de::DeserializeOwned;
 use serde_json::Value;
 
+use super::reply::http_error;
+use super::server::Whole;
 use crate::api::ApiError;
 
 /// Largest request body.
@@ -16,7 +25,11 @@ impl<S: Send + Sync> FromRequest<S> for Text {
     type Rejection = ApiError;
 
     async fn from_request(request: Request<Body>, _: &S) -> Result<Self, ApiError> {
-        let bytes = axum::body::to_bytes(request.into_body(), LIMIT).await.map_err(|error| {
+        let whole = request.extensions().get::<Whole>().cloned().unwrap_or_default();
+        whole.set(false);
+        let read = axum::body::to_bytes(request.into_body(), LIMIT).await;
+        whole.set(true);
+        let bytes = read.map_err(|error| {
             let mut cause = std::error::Error::source(&error);
             while let Some(inner) = cause {
                 if inner.to_string().contains("length limit") {
@@ -40,6 +53,27 @@ impl Text {
 
 fn too_large() -> ApiError {
     ApiError::new(413, format!("The request's body is larger than {LIMIT} bytes, the limit of this interface"))
+}
+
+/// The variable segments of a path, percent-decoded. One that is no number where a number stands names
+/// nothing.
+pub(super) struct Segments<T>(pub T);
+
+impl<S: Send + Sync, T: DeserializeOwned + Send> FromRequestParts<S> for Segments<T> {
+    type Rejection = Response;
+
+    async fn from_request_parts(parts: &mut Parts, state: &S) -> Result<Self, Response> {
+        match Path::from_request_parts(parts, state).await {
+            Ok(Path(segments)) => Ok(Self(segments)),
+            Err(PathRejection::FailedToDeserializePathParams(error))
+                if matches!(error.kind(), ErrorKind::InvalidUtf8InPathParam { .. }) =>
+            {
+                Err(ApiError::bad_request("The request's path is not UTF-8 where it is percent-decoded")
+                    .into_response())
+            }
+            Err(_) => Err(http_error(StatusCode::NOT_FOUND)),
+        }
+    }
 }
 
 /// Query parameters, names may repeat.

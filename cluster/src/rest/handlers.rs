@@ -2,26 +2,29 @@
 
 use std::sync::Arc;
 
-use axum::extract::{Path, State};
-use axum::http::StatusCode;
+use axum::extract::State;
 use axum::response::{IntoResponse, Response};
 use serde_json::json;
 use thalweg_config::parse::json::{config_map, config_patch, create_request};
 
-use super::body::{Query, Text, flag, parameter};
-use super::reply::{Answer, http_error};
+use super::body::{Query, Segments, Text, flag, parameter};
+use super::reply::Answer;
 use crate::api::{Api, ApiError, Restarted};
 use crate::raft::NodeId;
 use crate::raft::command::TargetState;
 
 type Ctx = State<Arc<Api>>;
 type Done = Result<Answer, ApiError>;
-/// Name of a connector, plugin or logger; percent-decoded.
-type Name = Path<String>;
+/// Name of a connector, plugin or logger.
+type Name = Segments<String>;
 
-/// A read of configurations and states: up to date if a majority answers, and marked if not.
+/// A read of configurations and states: up to date if a majority answers, and marked if not. A node
+/// that has not caught up since its start does not answer from what it has.
 async fn read(api: &Api, answer: impl AsyncFnOnce(&Api) -> Done) -> Response {
-    let fresh = api.fresh().await;
+    let fresh = match api.fresh().await {
+        Ok(fresh) => fresh,
+        Err(starting) => return starting.into_response(),
+    };
     let mut response = answer(api).await.into_response();
     if !fresh {
         let lost = axum::http::HeaderValue::from_static("lost");
@@ -39,7 +42,7 @@ pub(super) async fn root(State(api): Ctx) -> Answer {
 }
 
 pub(super) async fn health(State(api): Ctx) -> Answer {
-    let (status, body) = api.health();
+    let (status, body) = api.health().await;
     Answer::Json(status, body)
 }
 
@@ -66,41 +69,40 @@ pub(super) async fn list(State(api): Ctx, query: Query) -> Response {
 
 pub(super) async fn create(State(api): Ctx, body: Text) -> Done {
     let request = create_request(&body.0).map_err(|e| bad_body(&e))?;
-    let config = request.config.checked().map_err(|e| bad_body(&e))?.properties;
     let name = request.name.unwrap_or_default();
-    let info = api.create(&name, config, request.initial_state.as_deref()).await?;
+    let info = api.create(&name, request.config, request.initial_state.as_deref()).await?;
     Ok(Answer::Created(location(&name), info))
 }
 
-pub(super) async fn connector(State(api): Ctx, Path(name): Name) -> Response {
+pub(super) async fn connector(State(api): Ctx, Segments(name): Name) -> Response {
     read(&api, async |api| api.connector(&name).map(Answer::ok)).await
 }
 
-pub(super) async fn delete(State(api): Ctx, Path(name): Name) -> Done {
+pub(super) async fn delete(State(api): Ctx, Segments(name): Name) -> Done {
     api.delete(&name).await?;
     Ok(Answer::Empty(204))
 }
 
-pub(super) async fn config(State(api): Ctx, Path(name): Name) -> Response {
+pub(super) async fn config(State(api): Ctx, Segments(name): Name) -> Response {
     read(&api, async |api| api.config(&name).map(Answer::ok)).await
 }
 
-pub(super) async fn put_config(State(api): Ctx, Path(name): Name, body: Text) -> Done {
-    let config = config_map(&body.0).and_then(|r| r.checked()).map_err(|e| bad_body(&e))?.properties;
+pub(super) async fn put_config(State(api): Ctx, Segments(name): Name, body: Text) -> Done {
+    let config = config_map(&body.0).map_err(|e| bad_body(&e))?;
     let written = api.put_config(&name, config).await?;
     Ok(if written.created { Answer::Created(location(&name), written.info) } else { Answer::ok(written.info) })
 }
 
-pub(super) async fn patch_config(State(api): Ctx, Path(name): Name, body: Text) -> Done {
+pub(super) async fn patch_config(State(api): Ctx, Segments(name): Name, body: Text) -> Done {
     let patch = config_patch(&body.0).map_err(|e| bad_body(&e))?;
     api.patch_config(&name, patch).await.map(Answer::ok)
 }
 
-pub(super) async fn status(State(api): Ctx, Path(name): Name) -> Response {
+pub(super) async fn status(State(api): Ctx, Segments(name): Name) -> Response {
     read(&api, async |api| api.status(&name).await.map(Answer::ok)).await
 }
 
-pub(super) async fn restart(State(api): Ctx, Path(name): Name, query: Query) -> Done {
+pub(super) async fn restart(State(api): Ctx, Segments(name): Name, query: Query) -> Done {
     let restarted = api.restart(&name, flag(&query, "includeTasks", false), flag(&query, "onlyFailed", false)).await?;
     Ok(match restarted {
         Restarted::Quietly => Answer::Empty(204),
@@ -108,61 +110,56 @@ pub(super) async fn restart(State(api): Ctx, Path(name): Name, query: Query) -> 
     })
 }
 
-pub(super) async fn pause(State(api): Ctx, Path(name): Name) -> Done {
+pub(super) async fn pause(State(api): Ctx, Segments(name): Name) -> Done {
     api.set_target(&name, TargetState::Paused).await?;
     Ok(Answer::Empty(202))
 }
 
-pub(super) async fn resume(State(api): Ctx, Path(name): Name) -> Done {
+pub(super) async fn resume(State(api): Ctx, Segments(name): Name) -> Done {
     api.set_target(&name, TargetState::Started).await?;
     Ok(Answer::Empty(202))
 }
 
-pub(super) async fn stop(State(api): Ctx, Path(name): Name) -> Done {
+pub(super) async fn stop(State(api): Ctx, Segments(name): Name) -> Done {
     api.set_target(&name, TargetState::Stopped).await?;
     Ok(Answer::Empty(204))
 }
 
-pub(super) async fn tasks(State(api): Ctx, Path(name): Name) -> Response {
+pub(super) async fn tasks(State(api): Ctx, Segments(name): Name) -> Response {
     read(&api, async |api| api.tasks(&name).map(Answer::ok)).await
 }
 
-pub(super) async fn tasks_config(State(api): Ctx, Path(name): Name) -> Response {
+pub(super) async fn tasks_config(State(api): Ctx, Segments(name): Name) -> Response {
     read(&api, async |api| api.tasks_config(&name).map(Answer::ok)).await
 }
 
-pub(super) async fn task_status(State(api): Ctx, Path((name, task)): Path<(String, String)>) -> Response {
-    let Ok(task) = task.parse::<u32>() else {
-        return http_error(StatusCode::NOT_FOUND);
-    };
+pub(super) async fn task_status(State(api): Ctx, Segments((name, task)): Segments<(String, u32)>) -> Response {
     read(&api, async |api| api.task_status(&name, task).await.map(Answer::ok)).await
 }
 
-pub(super) async fn restart_task(State(api): Ctx, Path((name, task)): Path<(String, String)>) -> Response {
-    let Ok(task) = task.parse::<u32>() else {
-        return http_error(StatusCode::NOT_FOUND);
-    };
-    api.restart_task(&name, task).await.map(|()| Answer::Empty(204)).into_response()
+pub(super) async fn restart_task(State(api): Ctx, Segments((name, task)): Segments<(String, u32)>) -> Done {
+    api.restart_task(&name, task).await?;
+    Ok(Answer::Empty(204))
 }
 
-pub(super) async fn topics(State(api): Ctx, Path(name): Name) -> Response {
+pub(super) async fn topics(State(api): Ctx, Segments(name): Name) -> Response {
     read(&api, async |api| api.topics(&name).map(Answer::ok)).await
 }
 
-pub(super) async fn reset_topics(State(api): Ctx, Path(name): Name) -> Done {
+pub(super) async fn reset_topics(State(api): Ctx, Segments(name): Name) -> Done {
     api.reset_topics(&name).await?;
     Ok(Answer::Empty(202))
 }
 
-pub(super) async fn offsets(State(api): Ctx, Path(name): Name) -> Response {
+pub(super) async fn offsets(State(api): Ctx, Segments(name): Name) -> Response {
     read(&api, async |api| api.offsets(&name).map(Answer::ok)).await
 }
 
-pub(super) async fn alter_offsets(State(api): Ctx, Path(name): Name, body: Text) -> Done {
+pub(super) async fn alter_offsets(State(api): Ctx, Segments(name): Name, body: Text) -> Done {
     api.alter_offsets(&name, &body.json()?).await.map(Answer::ok)
 }
 
-pub(super) async fn reset_offsets(State(api): Ctx, Path(name): Name) -> Done {
+pub(super) async fn reset_offsets(State(api): Ctx, Segments(name): Name) -> Done {
     api.reset_offsets(&name).await.map(Answer::ok)
 }
 
@@ -170,11 +167,11 @@ pub(super) async fn plugins(State(api): Ctx, query: Query) -> Answer {
     Answer::ok(api.plugins(flag(&query, "connectorsOnly", true)))
 }
 
-pub(super) async fn plugin_config(State(api): Ctx, Path(plugin): Name) -> Done {
+pub(super) async fn plugin_config(State(api): Ctx, Segments(plugin): Name) -> Done {
     api.plugin_config(&plugin).map(Answer::ok)
 }
 
-pub(super) async fn validate(State(api): Ctx, Path(plugin): Name, body: Text) -> Done {
+pub(super) async fn validate(State(api): Ctx, Segments(plugin): Name, body: Text) -> Done {
     let reading = config_map(&body.0).map_err(|e| bad_body(&e))?;
     api.validate(&plugin, reading).await.map(Answer::ok)
 }
@@ -183,11 +180,11 @@ pub(super) async fn loggers(State(api): Ctx) -> Answer {
     Answer::ok(api.loggers())
 }
 
-pub(super) async fn logger(State(api): Ctx, Path(name): Name) -> Done {
+pub(super) async fn logger(State(api): Ctx, Segments(name): Name) -> Done {
     api.logger(&name).map(Answer::ok)
 }
 
-pub(super) async fn set_logger(State(api): Ctx, Path(name): Name, query: Query, body: Text) -> Done {
+pub(super) async fn set_logger(State(api): Ctx, Segments(name): Name, query: Query, body: Text) -> Done {
     let changed = api.set_logger(&name, &body.json()?, parameter(&query, "scope")).await?;
     Ok(changed.map_or(Answer::Empty(204), Answer::ok))
 }
@@ -205,17 +202,17 @@ pub(super) async fn rebalance(State(api): Ctx) -> Done {
     Ok(Answer::Empty(202))
 }
 
-pub(super) async fn remove_node(State(api): Ctx, Path(node): Path<NodeId>) -> Done {
+pub(super) async fn remove_node(State(api): Ctx, Segments(node): Segments<NodeId>) -> Done {
     api.remove_node(node).await?;
     Ok(Answer::Empty(204))
 }
 
-pub(super) async fn drain(State(api): Ctx, Path(node): Path<NodeId>, query: Query) -> Done {
+pub(super) async fn drain(State(api): Ctx, Segments(node): Segments<NodeId>, query: Query) -> Done {
     api.drain(node, parameter(&query, "mode")).await?;
     Ok(Answer::Empty(202))
 }
 
-pub(super) async fn undrain(State(api): Ctx, Path(node): Path<NodeId>) -> Done {
+pub(super) async fn undrain(State(api): Ctx, Segments(node): Segments<NodeId>) -> Done {
     api.undrain(node).await?;
     Ok(Answer::Empty(202))
 }

@@ -1,9 +1,12 @@
 //! The listening side: sockets, optional TLS, and an orderly end.
 
 use std::net::SocketAddr;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Duration;
 
 use axum::Router;
+use axum::http::Request;
 use hyper::server::conn::http1;
 use hyper_util::rt::{TokioIo, TokioTimer};
 use hyper_util::server::graceful::GracefulShutdown;
@@ -12,6 +15,7 @@ use thiserror::Error;
 use tokio::net::{TcpListener, TcpStream};
 use tokio_rustls::TlsAcceptor;
 use tokio_util::sync::CancellationToken;
+use tower::ServiceExt;
 
 /// Time for the head of a request; a client that sends nothing keeps only a socket.
 const HEAD_LIMIT: Duration = Duration::from_secs(30);
@@ -26,6 +30,25 @@ pub struct BindError {
     pub address: String,
     #[source]
     pub source: std::io::Error,
+}
+
+/// Whether the newest request of a connection was read to its end: only then somebody waits for an
+/// answer.
+#[derive(Debug, Clone, Default)]
+pub(super) struct Whole(Arc<AtomicBool>);
+
+impl Whole {
+    pub(super) fn set(&self, whole: bool) {
+        self.0.store(whole, Ordering::SeqCst);
+    }
+
+    /// Resolves at the end of the server if nobody waits for an answer.
+    async fn abandoned(&self, stop: &CancellationToken) {
+        stop.cancelled().await;
+        if self.0.load(Ordering::SeqCst) {
+            std::future::pending::<()>().await;
+        }
+    }
 }
 
 /// A bound socket.
@@ -90,21 +113,32 @@ async fn serve(listener: Listener, router: Router, stop: CancellationToken) {
         };
         let _ = stream.set_nodelay(true);
         let (builder, tls, router) = (builder.clone(), listener.tls.clone(), router.clone());
-        let watcher = graceful.watcher();
+        let (watcher, whole, stop) = (graceful.watcher(), Whole::default(), stop.clone());
         tokio::spawn(async move {
-            let service = TowerToHyperService::new(router);
-            let ended = match tls {
-                None => {
-                    let connection = builder.serve_connection(TokioIo::new(stream), service);
-                    watcher.watch(connection).await
-                }
-                Some(acceptor) => match handshake(&acceptor, stream).await {
-                    Some(stream) => {
+            let newest = whole.clone();
+            let service = TowerToHyperService::new(router.map_request(move |mut request: Request<_>| {
+                newest.set(true);
+                request.extensions_mut().insert(newest.clone());
+                request
+            }));
+            let serving = async {
+                match tls {
+                    None => {
                         let connection = builder.serve_connection(TokioIo::new(stream), service);
                         watcher.watch(connection).await
                     }
-                    None => Ok(()),
-                },
+                    Some(acceptor) => match handshake(&acceptor, stream).await {
+                        Some(stream) => {
+                            let connection = builder.serve_connection(TokioIo::new(stream), service);
+                            watcher.watch(connection).await
+                        }
+                        None => Ok(()),
+                    },
+                }
+            };
+            let ended = tokio::select! {
+                ended = serving => ended,
+                () = whole.abandoned(&stop) => Ok(()),
             };
             if let Err(error) = ended {
                 tracing::debug!(%error, "a connection ended with an error");
@@ -112,7 +146,7 @@ async fn serve(listener: Listener, router: Router, stop: CancellationToken) {
         });
     }
     drop(listener);
-    // Idle connections are closed by this at once; half-sent requests get the time limit.
+    // Connections that are idle or have half a request are closed at once; answers get the time limit.
     if tokio::time::timeout(END_LIMIT, graceful.shutdown()).await.is_err() {
         tracing::info!("requests were still being answered when the node ended");
     }

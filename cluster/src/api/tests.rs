@@ -1,0 +1,203 @@
+//! What answers say about the state of this replica.
+
+#![allow(clippy::unwrap_used, clippy::expect_used, clippy::panic)]
+
+use std::collections::BTreeMap;
+use std::sync::atomic::{AtomicBool, Ordering};
+
+use async_trait::async_trait;
+use parking_lot::Mutex;
+use thalweg_actors::NodeView;
+use thalweg_config::OptionTable;
+use thalweg_config::provider::Providers;
+use thalweg_core::delivery::{Acks, DeliveryCheck, DeliveryMode, Producer, ProducerFactory, ProducerIdentity};
+
+use super::*;
+use crate::logging::Loggers;
+use crate::raft::command::{Expect, TargetState};
+use crate::raft::{CommandV1, NodeId, State};
+
+/// A follower: the leader has applied what was proposed, this replica has it once it was confirmed.
+struct Follower {
+    view: Arc<StateView>,
+    leader: Mutex<Leader>,
+    has_majority: AtomicBool,
+    caught_up: AtomicBool,
+}
+
+#[derive(Default)]
+struct Leader {
+    state: State,
+    log: Vec<Command>,
+}
+
+#[async_trait]
+impl Proposer for Follower {
+    async fn propose(&self, command: Command) -> Result<Reply, ProposeError> {
+        if !self.has_majority.load(Ordering::SeqCst) {
+            return Err(ProposeError::NoLeader);
+        }
+        let mut leader = self.leader.lock();
+        leader.log.push(command.clone());
+        let index = leader.log.len() as u64;
+        Ok(leader.state.apply(index, &command))
+    }
+}
+
+#[async_trait]
+impl Face for Follower {
+    async fn confirm(&self, _: Duration) -> Result<(), ProposeError> {
+        if !self.has_majority.load(Ordering::SeqCst) {
+            return Err(ProposeError::NoLeader);
+        }
+        let leader = self.leader.lock();
+        for (at, command) in leader.log.iter().enumerate().skip(self.view.applied() as usize) {
+            self.view.apply(at as u64 + 1, command);
+            self.view.announce(at as u64 + 1);
+        }
+        Ok(())
+    }
+    fn standing(&self) -> Standing {
+        Standing::default()
+    }
+    fn units(&self) -> NodeView {
+        NodeView::default()
+    }
+    async fn detail_of(&self, _: NodeId, _: &str) -> Option<Value> {
+        None
+    }
+    fn incarnation(&self) -> Option<u64> {
+        None
+    }
+    fn lease_remaining(&self) -> Duration {
+        Duration::ZERO
+    }
+    fn leases(&self) -> Option<BTreeMap<NodeId, Duration>> {
+        None
+    }
+    fn pending(&self) -> Option<(usize, Option<Duration>)> {
+        None
+    }
+    fn caught_up(&self) -> bool {
+        self.caught_up.load(Ordering::SeqCst)
+    }
+    fn started(&self) -> bool {
+        self.caught_up()
+    }
+    async fn turn(&self) {}
+    fn ending(&self) -> bool {
+        false
+    }
+    fn loggers(&self) -> &Loggers {
+        panic!("no test asks for it")
+    }
+    fn kafka_cluster_id(&self) -> Option<String> {
+        None
+    }
+    async fn remove_member(&self, _: NodeId) -> Result<(), ProposeError> {
+        Ok(())
+    }
+    fn rebalance_now(&self) -> bool {
+        false
+    }
+}
+
+struct NoKafka;
+
+#[async_trait]
+impl ProducerFactory for NoKafka {
+    fn options(&self) -> &'static OptionTable {
+        &thalweg_config::connector::FRAMEWORK
+    }
+    fn check(&self, _: &Properties, _: DeliveryMode) -> DeliveryCheck {
+        DeliveryCheck::default()
+    }
+    async fn open(
+        &self,
+        _: ProducerIdentity,
+        _: DeliveryMode,
+        _: &Properties,
+        _: Arc<dyn Acks>,
+    ) -> Result<Box<dyn Producer>, thalweg_core::Error> {
+        Err(thalweg_core::Error::config("there is no Kafka"))
+    }
+}
+
+fn follower() -> (Arc<Follower>, Api) {
+    let view = Arc::new(StateView::new(State::default(), 0));
+    let node = Arc::new(Follower {
+        view: view.clone(),
+        leader: Mutex::default(),
+        has_majority: AtomicBool::new(true),
+        caught_up: AtomicBool::new(true),
+    });
+    let api = Api {
+        view,
+        proposer: node.clone(),
+        face: node.clone(),
+        registry: Arc::new(Registry::new(Arc::new(NoKafka), Providers::default())),
+        worker: Properties::new(),
+        reported_version: String::new(),
+        topic_tracking: true,
+        topic_reset: true,
+        warnings: Warnings::default(),
+    };
+    (node, api)
+}
+
+async fn put(node: &Follower, name: &str) {
+    let config = Properties::from([("name", name)]);
+    let target = TargetState::Started;
+    let command = CommandV1::PutConnector { name: name.into(), config, target, expect: Expect::Any };
+    node.propose(command.into()).await.unwrap();
+}
+
+#[tokio::test]
+async fn clu_08_a_write_is_answered_when_this_replica_shows_it() {
+    let (node, api) = follower();
+    put(&node, "c").await;
+    api.set_target("c", TargetState::Paused).await.unwrap();
+    assert_eq!(api.view.read().connectors["c"].target, TargetState::Paused);
+}
+
+#[tokio::test]
+async fn clu_08_what_a_write_looks_at_before_is_up_to_date() {
+    let (node, api) = follower();
+    put(&node, "c").await;
+    assert_eq!(api.view.applied(), 0, "this replica is behind");
+    api.restart("c", false, false).await.unwrap();
+    api.set_target("c", TargetState::Stopped).await.unwrap();
+    put(&node, "d").await;
+    // The connector is known, and so is that it has to be stopped first.
+    assert_eq!(api.reset_offsets("d").await.unwrap_err().status, 400);
+    assert_eq!(api.reset_offsets("e").await.unwrap_err().status, 404);
+    assert_eq!(api.restart("e", false, false).await.unwrap_err().message, "Unknown connector: e");
+}
+
+#[tokio::test]
+async fn run_10_without_a_leader_writes_are_503_and_say_why() {
+    let (node, api) = follower();
+    node.has_majority.store(false, Ordering::SeqCst);
+    let refusals = [
+        api.set_target("c", TargetState::Paused).await.unwrap_err(),
+        api.restart("c", true, true).await.unwrap_err(),
+        api.patch_config("c", BTreeMap::new()).await.unwrap_err(),
+        api.delete("c").await.unwrap_err(),
+        api.reset_offsets("c").await.unwrap_err(),
+        api.rebalance().unwrap_err(),
+    ];
+    for refusal in refusals {
+        assert_eq!(refusal.status, 503, "{refusal:?}");
+        assert!(refusal.message.contains("majority"), "{refusal:?}");
+    }
+}
+
+#[tokio::test]
+async fn clu_04_a_replica_that_has_not_caught_up_is_not_read() {
+    let (node, api) = follower();
+    assert_eq!(api.fresh().await, Ok(true));
+    node.has_majority.store(false, Ordering::SeqCst);
+    assert_eq!(api.fresh().await, Ok(false), "what it had is still shown");
+    node.caught_up.store(false, Ordering::SeqCst);
+    assert_eq!(api.fresh().await.unwrap_err().status, 503);
+}
