@@ -98,6 +98,8 @@ async fn a_node_without_a_file_and_the_demo() -> Result<()> {
     command.args(["run", "--dev"]).env("TMPDIR", folder.path());
     let mut dev = Process::start("thalweg run --dev", command, &folder.path().join("log"))?;
     let rest = Rest::new(8083);
+    until("the node is ready", LONG, || async { Ok((rest.get("/health/ready").await?.0 == 200).then_some(())) })
+        .await?;
     rest.create("dev", connector(set, "dev", &database)).await?;
     rest.awaits("dev", 1, "RUNNING").await?;
     until("the document has arrived", LONG, || async {
