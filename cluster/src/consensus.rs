@@ -35,11 +35,12 @@ pub use standing::{Leader, Standing};
 
 use crate::lease::Grant;
 use crate::membership::{self, Membership};
+use crate::raft::ballots::Ballots;
 use crate::raft::machine::Machine;
 use crate::raft::network::{Addresses, Network};
 use crate::raft::store::{Store, StoreError};
 use crate::raft::types::TypeConfig;
-use crate::raft::{NodeId, ProposeError, StateView};
+use crate::raft::{Leadership, NodeId, ProposeError, StateView};
 use crate::rpc::{Caller, Local, Presence, Transport};
 use read_index::Rounds;
 use receive::Receiving;
@@ -77,10 +78,11 @@ pub struct Consensus {
     pub(crate) presence: Presence,
     pub(crate) settings: Settings,
     pub(crate) standing: watch::Sender<Standing>,
-    leading: watch::Sender<Option<u64>>,
+    leading: watch::Sender<Option<Leadership>>,
     caught_up: watch::Sender<bool>,
     pub(crate) heard: Heard,
     addresses: Arc<Addresses>,
+    ballots: Arc<Ballots>,
     failure: watch::Sender<Option<String>>,
     rounds: Rounds,
     receiving: Receiving,
@@ -129,7 +131,13 @@ impl Consensus {
         let view = machine.view();
         let config = settings.timing.config().map_err(StartError::Timing)?;
         let addresses = Arc::new(Addresses::default());
-        let network = Network { transport: transport.clone(), node: identity.node, addresses: addresses.clone() };
+        let ballots = Arc::new(Ballots::default());
+        let network = Network {
+            transport: transport.clone(),
+            node: identity.node,
+            addresses: addresses.clone(),
+            ballots: ballots.clone(),
+        };
         let raft = Raft::new(identity.node, Arc::new(config), network, store.clone(), machine)
             .await
             .map_err(|e| StartError::Raft(e.to_string()))?;
@@ -149,6 +157,7 @@ impl Consensus {
             caught_up: watch::Sender::new(false),
             heard: Heard::default(),
             addresses,
+            ballots,
             failure: watch::Sender::new(None),
             receiving: Receiving::default(),
             membership: Membership::default(),
@@ -223,7 +232,7 @@ impl Consensus {
     }
 
     /// The term that this node leads, if it leads.
-    pub fn leading(&self) -> watch::Receiver<Option<u64>> {
+    pub fn leading(&self) -> watch::Receiver<Option<Leadership>> {
         self.leading.subscribe()
     }
 

@@ -7,7 +7,7 @@
 //!
 //! Invariants: nothing in here is needed for safety. A leader that is wrong, late or no longer the
 //! leader proposes commands that the state machine refuses; a new one starts from the applied state
-//! and takes all nodes for granted (L5).
+//! and takes all nodes for granted at the last moment at which a former leader can have granted (L5).
 //!
 //! It does not: confirm leadership (the caller of [`LeaderLoop::heartbeat`] has), or run units.
 
@@ -25,7 +25,7 @@ use tokio_util::sync::CancellationToken;
 pub use office::{Gone, Leader, Office, Step};
 
 use crate::lease::{Clock, Grant};
-use crate::raft::{Command, NodeId, ProposeError, Proposer, Reply, StateView};
+use crate::raft::{Command, Leadership, NodeId, ProposeError, Proposer, Reply, StateView};
 
 /// Proposals of one plan on their way at a time; they share rounds of the log.
 const IN_FLIGHT: usize = 64;
@@ -110,11 +110,11 @@ impl LeaderLoop {
     }
 
     /// Leads while `term` says so (`Some` = this node leads that term). Ends with the token.
-    pub async fn run(&self, mut term: watch::Receiver<Option<u64>>, stop: CancellationToken) {
+    pub async fn run(&self, mut term: watch::Receiver<Option<Leadership>>, stop: CancellationToken) {
         let mut changes = self.view.changes();
         while !stop.is_cancelled() {
             let leads = *term.borrow_and_update();
-            if leads.is_none() {
+            let Some(leadership) = leads else {
                 if self.seat.lock().leader.take().is_some() {
                     tracing::info!("leader duties end");
                 }
@@ -123,10 +123,10 @@ impl LeaderLoop {
                     changed = term.changed() => if changed.is_err() { return },
                 }
                 continue;
-            }
+            };
             changes.mark_unchanged();
             let layout = self.view.read().layout;
-            let step = self.step(leads);
+            let step = self.step(leadership);
             let pause = if self.propose(step.commands, term.clone(), &stop).await { step.wake } else { RETRY };
             let due = tokio::time::Instant::now() + pause;
             loop {
@@ -142,26 +142,26 @@ impl LeaderLoop {
         }
     }
 
-    fn step(&self, term: Option<u64>) -> Step {
+    fn step(&self, leadership: Leadership) -> Step {
         let now = self.clock.now();
         let mut seat = self.seat.lock();
         let Seat { leader, gone } = &mut *seat;
         let state = self.view.read();
-        if leader.as_ref().is_none_or(|l| Some(l.term()) != term) {
-            tracing::info!(term, "leader duties begin");
-            *leader = Some(Leader::new(self.office, term.unwrap_or_default(), now, &state));
+        if leader.as_ref().is_some_and(|l| l.term() != leadership.term) {
+            *leader = None;
         }
-        match leader {
-            Some(leader) => leader.step(&state, gone, self.view.applied(), now, self.clock.wall_ms()),
-            None => Step { commands: Vec::new(), wake: RETRY },
-        }
+        let leader = leader.get_or_insert_with(|| {
+            tracing::info!(term = leadership.term, quiet = ?leadership.quiet, "leader duties begin");
+            Leader::new(self.office, leadership, now, &state)
+        });
+        leader.step(&state, gone, self.view.applied(), now, self.clock.wall_ms())
     }
 
     /// Returns false if one could not be written. Gives up when the leader changes.
     async fn propose(
         &self,
         commands: Vec<Command>,
-        mut term: watch::Receiver<Option<u64>>,
+        mut term: watch::Receiver<Option<Leadership>>,
         stop: &CancellationToken,
     ) -> bool {
         if commands.is_empty() {

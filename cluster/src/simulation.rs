@@ -25,7 +25,7 @@ use crate::lease::{BootInstant, Clock, Grant, LeaseGuard};
 use crate::raft::command::{Command, CommandV1, DrainMode, Expect, OffsetItem, TargetState};
 use crate::raft::state::world::{World, about, name, partition};
 use crate::raft::state::{NodeState, Phase};
-use crate::raft::{NodeId, Reply, State, Unit};
+use crate::raft::{Leadership, NodeId, Reply, State, Unit};
 
 const TICK: u64 = 20;
 const NODES: u64 = 4;
@@ -159,6 +159,8 @@ struct Sim {
     machines: BTreeMap<NodeId, Machine>,
     leader: Option<(NodeId, Leader)>,
     elected_at: Option<u64>,
+    /// When any leader last granted a lease.
+    granted_at: u64,
     next_step: u64,
     planned: u64,
     gone: BTreeMap<NodeId, Gone>,
@@ -180,6 +182,7 @@ impl Sim {
             machines: (1..=NODES).map(|n| (n, Machine::default())).collect(),
             leader: None,
             elected_at: None,
+            granted_at: 0,
             next_step: 0,
             planned: 0,
             gone: BTreeMap::new(),
@@ -336,7 +339,10 @@ impl Sim {
         }
         let able: Vec<NodeId> = (1..=NODES).filter(|n| self.is_up(*n)).collect();
         let node = able[self.noise.below(able.len() as u64) as usize];
-        let leader = Leader::new(self.office, self.world.index + 1, self.at(), &self.world.state);
+        // No former leader has granted anything since, which is all that votes can tell.
+        let quiet = Duration::from_millis(self.now - self.granted_at);
+        let leadership = Leadership { term: self.world.index + 1, quiet };
+        let leader = Leader::new(self.office, leadership, self.at(), &self.world.state);
         self.leader = Some((node, leader));
         self.elected_at = None;
         self.next_step = self.now;
@@ -356,6 +362,7 @@ impl Sim {
                     let Some((_, leader)) = &mut self.leader else { continue };
                     let grant = leader.heartbeat(&self.world.state, at, node, incarnation, applied, applied_here);
                     if grant == Grant::Granted {
+                        self.granted_at = self.now;
                         let delay = self.noise.below(700);
                         self.post(delay, Letter::Answer { node, incarnation, seq });
                     }

@@ -111,7 +111,7 @@ impl Consensus {
     /// Answers a heartbeat of `node`, if this node leads and can prove it.
     pub(super) async fn grant(&self, node: u64, incarnation: u64, applied: u64) -> Result<Grant, Failure> {
         let duties = self.duties.get().ok_or(Failure::NotReady)?;
-        let index = self.rounds.join().await.map_err(|e| self.failure_of(&e))?;
+        let index = self.prove().await.map_err(|e| self.failure_of(&e))?;
         self.view.wait_for(index).await;
         duties.grant(node, incarnation, applied).ok_or(Failure::NotReady)
     }

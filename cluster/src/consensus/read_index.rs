@@ -17,7 +17,7 @@ use crate::raft::machine::Machine;
 use crate::raft::types::TypeConfig;
 use crate::rpc::{Destination, Failure, Lane, Request, Response};
 
-type Answer = Result<u64, ProposeError>;
+pub(super) type Answer = Result<u64, ProposeError>;
 
 /// Those who may wait for rounds at a time.
 const QUEUE: usize = 4096;
@@ -67,6 +67,14 @@ async fn round(raft: &Raft<TypeConfig, Machine>) -> Answer {
 }
 
 impl Consensus {
+    /// Proves that this node leads, with answers of a majority to a question asked after the call.
+    /// Gives the index up to which a read must have been applied.
+    pub(super) async fn prove(&self) -> Answer {
+        let index = self.rounds.join().await?;
+        self.heard.backs();
+        Ok(index)
+    }
+
     /// Makes sure that this replica holds everything that was acknowledged anywhere before the call.
     /// Returns the index it was confirmed at.
     pub async fn confirm(&self, deadline: Duration) -> Result<u64, ProposeError> {
@@ -76,7 +84,7 @@ impl Consensus {
             let now = standing.borrow_and_update().clone();
             let result = match &now.leader {
                 Some(leader) if leader.node == self.local.node => {
-                    timeout_at(until, self.rounds.join()).await.unwrap_or(Err(no_leader(true)))
+                    timeout_at(until, self.prove()).await.unwrap_or(Err(no_leader(true)))
                 }
                 Some(leader) if self.presence.is_away(leader.node) => Err(no_leader(false)),
                 Some(leader) => {

@@ -58,7 +58,7 @@ impl Consensus {
             }
             Request::TransferLeader(transfer) => self.transfer(transfer).await?,
             Request::ReadIndex => {
-                let index = self.rounds.join().await.map_err(|e| self.failure_of(&e))?;
+                let index = self.prove().await.map_err(|e| self.failure_of(&e))?;
                 Response::ReadIndex { index }
             }
             Request::Propose(command) => {
@@ -101,6 +101,8 @@ impl Consensus {
 
     async fn append(&self, caller: &Caller, append: Append) -> Result<Appended, Failure> {
         let entries: Result<Vec<Entry>, String> = append.entries.into_iter().map(Entry::try_from).collect();
+        // Whatever comes of it, a leader may count on this node until now.
+        self.heard.backs();
         let leader = append.vote.node;
         let request = AppendEntriesRequest {
             vote: append.vote.into(),
@@ -130,10 +132,13 @@ impl Consensus {
             self.raft.vote(request).await
         };
         let answer = answer.map_err(|e| Failure::Stopped(e.to_string()))?;
+        // Measured after the vote: from then on no earlier leader is answered with a yes.
+        let silent = self.heard.backed_none_for();
         Ok(Voted {
             vote: VoteRecord::from(&answer.vote),
             granted: answer.vote_granted,
             last: answer.last_log_id.as_ref().map(Into::into),
+            silent_ms: u64::try_from(silent.as_millis()).unwrap_or(0),
         })
     }
 

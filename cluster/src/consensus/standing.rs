@@ -11,8 +11,8 @@ use tokio::sync::watch;
 use tokio::time::Instant;
 
 use super::Consensus;
-use crate::raft::NodeId;
 use crate::raft::types::TypeConfig;
+use crate::raft::{Leadership, NodeId};
 use crate::rpc::Destination;
 use crate::rpc::transport::ClusterId;
 
@@ -95,11 +95,13 @@ pub(crate) struct Heard {
     /// The leader, and which start of its process.
     from: watch::Sender<Option<(NodeId, u64)>>,
     at: Mutex<Instant>,
+    /// When a leader, this node included, may last have counted on this node to prove that it leads.
+    backed: Mutex<Instant>,
 }
 
 impl Default for Heard {
     fn default() -> Self {
-        Self { from: watch::Sender::new(None), at: Mutex::new(Instant::now()) }
+        Self { from: watch::Sender::new(None), at: Mutex::new(Instant::now()), backed: Mutex::new(Instant::now()) }
     }
 }
 
@@ -107,6 +109,16 @@ impl Heard {
     pub(super) fn leader_spoke(&self, leader: NodeId, incarnation: u64) {
         *self.at.lock() = Instant::now();
         self.from.send_if_modified(|from| from.replace((leader, incarnation)) != Some((leader, incarnation)));
+    }
+
+    /// A leader asks this node for its support, or this node has proved that it leads.
+    pub(super) fn backs(&self) {
+        *self.backed.lock() = Instant::now();
+    }
+
+    /// For how long this node has helped no leader to prove that it leads.
+    pub(super) fn backed_none_for(&self) -> Duration {
+        self.backed.lock().elapsed()
     }
 
     /// Which start of the leader's process spoke last, if it was the last leader that spoke.
@@ -138,8 +150,10 @@ pub(super) async fn follow(consensus: Arc<Consensus>) {
             consensus.local.settle();
         }
         let standing = Standing::read(&consensus, &now);
-        let leading = standing.leads().then_some(standing.term);
-        consensus.leading.send_if_modified(|l| std::mem::replace(l, leading) != leading);
+        let leading = standing.leads().then(|| leadership(&consensus, &standing));
+        consensus
+            .leading
+            .send_if_modified(|l| std::mem::replace(l, leading).map(|l| l.term) != leading.map(|l| l.term));
         let before = consensus.standing.borrow().clone();
         if before != standing {
             if before.leader != standing.leader {
@@ -176,6 +190,16 @@ pub(super) async fn follow(consensus: Arc<Consensus>) {
             }
         }
     }
+}
+
+fn leadership(consensus: &Consensus, standing: &Standing) -> Leadership {
+    let own = consensus.heard.backed_none_for();
+    let quiet = match consensus.ballots.quiet(standing.term) {
+        Some(others) => own.min(others),
+        None if standing.voters().eq([consensus.local.node]) => own,
+        None => Duration::ZERO,
+    };
+    Leadership { term: standing.term, quiet }
 }
 
 /// Says once that this replica has what was agreed on before; takes snapshots when the log is large.

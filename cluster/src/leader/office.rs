@@ -8,7 +8,7 @@ use crate::lease::{BootInstant, Grant, LeaseTable, LeaseTerms};
 use crate::plan::{Age, Limits, Plan, PlanInput, plan};
 use crate::raft::command::{Command, CommandV1};
 use crate::raft::state::{NodeState, Phase};
-use crate::raft::{NodeId, State};
+use crate::raft::{Leadership, NodeId, State};
 
 /// Options of the leader.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -72,12 +72,17 @@ pub struct Leader {
 }
 
 impl Leader {
-    pub fn new(office: Office, term: u64, now: BootInstant, state: &State) -> Self {
-        let mut table = LeaseTable::new(office.terms, now);
-        table.sync(now, leasable(state));
+    /// `now` is not before the term began.
+    pub fn new(office: Office, leadership: Leadership, now: BootInstant, state: &State) -> Self {
+        let terms = office.terms;
+        let mut table = LeaseTable::new(terms, now);
+        // After a long time without a leader all leases have ended; their nodes get the chance to be
+        // heard all the same.
+        let quiet = terms.certain(leadership.quiet).min(terms.ended().saturating_sub(terms.heartbeat * 2));
+        table.sync(now.minus(quiet), leasable(state));
         Self {
             office,
-            term,
+            term: leadership.term,
             began: now,
             table,
             sights: BTreeMap::new(),

@@ -7,10 +7,14 @@ use crate::raft::command::{CommandV1, DrainMode};
 use crate::raft::local::LocalLog;
 use crate::raft::state::world::{World, about, name};
 use crate::raft::state::{NodeState, Phase};
-use crate::raft::{State, Unit};
+use crate::raft::{Leadership, State, Unit};
 
 fn at(ms: u64) -> BootInstant {
     BootInstant(Duration::from_millis(ms))
+}
+
+fn leads(term: u64, quiet_ms: u64) -> Leadership {
+    Leadership { term, quiet: Duration::from_millis(quiet_ms) }
 }
 
 fn office() -> Office {
@@ -22,7 +26,7 @@ fn two_nodes(office: Office) -> (World, Leader) {
     let mut w = World::default();
     w.register(1, 1);
     w.register(2, 1);
-    let mut leader = Leader::new(office, 1, at(0), &w.state);
+    let mut leader = Leader::new(office, leads(1, 0), at(0), &w.state);
     beat(&mut leader, &w, 0, &[1, 2]);
     w.put("c", &[]);
     run(&mut leader, &mut w, 0);
@@ -112,7 +116,7 @@ fn news_of_a_gone_process_does_not_hit_its_successor_or_one_that_speaks() {
 fn a_new_leader_gives_everybody_a_whole_lease_and_a_moment_to_be_heard() {
     let (mut w, _) = two_nodes(office());
     w.put("d", &[]);
-    let mut second = Leader::new(office(), 2, at(100_000), &w.state);
+    let mut second = Leader::new(office(), leads(2, 0), at(100_000), &w.state);
     beat(&mut second, &w, 100_010, &[1]);
     assert!(look(&mut second, &w, 100_010).commands.is_empty(), "node 2 has not been heard yet");
     beat(&mut second, &w, 100_510, &[1]);
@@ -129,6 +133,24 @@ fn a_new_leader_gives_everybody_a_whole_lease_and_a_moment_to_be_heard() {
     assert!(look(&mut second, &w, 103_031).commands.iter().any(|c| c.kind() == "expire_node"));
 }
 
+/// A node that no former leader can have granted anything for a while is not waited for as long.
+#[test]
+fn time_in_which_nobody_was_granted_anything_counts() {
+    for (quiet, ends) in [(0, 3_030), (1_500, 1_545), (60_000, 1_000)] {
+        let (w, _) = two_nodes(office());
+        let mut second = Leader::new(office(), leads(2, quiet), at(100_000), &w.state);
+        let mut ms = 100_000;
+        let lost = loop {
+            beat(&mut second, &w, ms, &[1]);
+            if look(&mut second, &w, ms).commands.iter().any(|c| c.kind() == "expire_node") {
+                break ms - 100_000;
+            }
+            ms += 5;
+        };
+        assert!((ends..ends + 10).contains(&lost), "quiet for {quiet} ms: lost after {lost} ms instead of {ends}");
+    }
+}
+
 /// W3: the delay is on record; a new leader goes on with it.
 #[test]
 fn a_delay_survives_a_change_of_leader() {
@@ -139,7 +161,7 @@ fn a_delay_survives_a_change_of_leader() {
     for command in leader.step(&w.state, &gone, w.index, at(20), 20).commands {
         w.ok(command);
     }
-    let mut second = Leader::new(slow, 2, at(10_000), &w.state);
+    let mut second = Leader::new(slow, leads(2, 0), at(10_000), &w.state);
     beat(&mut second, &w, 10_000, &[1]);
     assert!(look(&mut second, &w, 10_000).commands.is_empty());
     assert_eq!(second.view(at(10_000)).delay, Some(Duration::from_millis(20_020)));
@@ -178,7 +200,7 @@ mod in_a_loop {
     struct Seat {
         log: Arc<LocalLog>,
         leader: Arc<LeaderLoop>,
-        term: watch::Sender<Option<u64>>,
+        term: watch::Sender<Option<Leadership>>,
         stop: CancellationToken,
         task: tokio::task::JoinHandle<()>,
     }
@@ -243,7 +265,7 @@ mod in_a_loop {
         let two = seat.keep(2, second);
         seat.put("a");
         seat.put("b");
-        seat.term.send_replace(Some(7));
+        seat.term.send_replace(Some(leads(7, 0)));
         seat.log
             .until("both are placed, one on each node", |s| {
                 let owners = (owner(s, "a"), owner(s, "b"));
@@ -286,7 +308,7 @@ mod in_a_loop {
             ticks.tick().await;
         }
         seat.put("c");
-        seat.term.send_replace(Some(9));
+        seat.term.send_replace(Some(leads(9, 0)));
         seat.log.until("the next term places what came meanwhile", |s| owner(s, "c") == Some(1)).await;
         seat.stop.cancel();
         seat.task.await.unwrap();
@@ -299,7 +321,7 @@ mod in_a_loop {
         let _one = seat.keep(1, first);
         seat.log.fail(Some(ProposeError::Unknown));
         seat.put("a");
-        seat.term.send_replace(Some(1));
+        seat.term.send_replace(Some(leads(1, 0)));
         let mut proposed = seat.log.proposed.subscribe();
         proposed.wait_for(|all| all.len() >= 2).await.unwrap();
         seat.log.fail(None);

@@ -13,6 +13,9 @@ impl BootInstant {
     pub fn since(self, earlier: Self) -> Duration {
         self.0.saturating_sub(earlier.0)
     }
+    pub fn minus(self, duration: Duration) -> Self {
+        Self(self.0.saturating_sub(duration))
+    }
     pub fn plus(self, duration: Duration) -> Self {
         Self(self.0.saturating_add(duration))
     }

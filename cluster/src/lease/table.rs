@@ -1,7 +1,7 @@
 //! The leader's side of all leases: when was which node last granted one.
 //!
-//! Lives in the leader's memory only. A new leader takes every node for granted at the moment it
-//! became leader (L5): no former leader can have confirmed a grant after that. Invariants: a node
+//! Lives in the leader's memory only. A new leader takes every node for granted at the last moment at
+//! which a former leader can have confirmed a grant (L5). Invariants: a node
 //! whose end was announced ([`LeaseTable::end`]) is granted nothing more; a leader that was itself
 //! suspended, or had no majority to confirm its grants, does not take that for the silence of the
 //! others: it gives back the time they missed.

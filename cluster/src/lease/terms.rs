@@ -53,6 +53,11 @@ impl LeaseTerms {
     pub fn ended(&self) -> Duration {
         self.length * (1000 + RATE_ERROR) / 1000
     }
+
+    /// What another node's measured time certainly was here: `T * (1 - r)`.
+    pub fn certain(&self, measured: Duration) -> Duration {
+        measured * (1000 - RATE_ERROR) / 1000
+    }
 }
 
 impl Default for LeaseTerms {

@@ -4,10 +4,11 @@
 //! is what can be written and answered; `proposer` is how everybody above hands a command in;
 //! `state` is what applying it does; `view` is how everybody above reads the result. Beneath:
 //! `types` are openraft's parameters and their stored forms, `store` keeps log and vote, `network`
-//! carries openraft's calls, `machine` applies entries, `snapshot` is the state as bytes.
+//! carries openraft's calls, `ballots` keeps what voters say with their votes, `machine` applies entries, `snapshot` is the state as bytes.
 //!
 //! Everything above Raft uses [`Proposer`] and [`StateView`] only.
 
+pub mod ballots;
 pub mod command;
 pub mod machine;
 pub mod network;
@@ -19,6 +20,7 @@ pub mod types;
 pub mod unit;
 pub mod view;
 
+pub use ballots::Leadership;
 pub use command::{Command, CommandV1, Refusal, Reply};
 pub use proposer::{ProposeError, Proposer};
 pub use state::State;

@@ -19,6 +19,7 @@ use openraft::raft::{
 use openraft::{AnyError, OptionalSend};
 use parking_lot::RwLock;
 
+use super::ballots::Ballots;
 use super::snapshot::{Snapshot, SnapshotData};
 use super::types::{LogId, Member, MembershipRecord, TypeConfig, Vote, VoteRecord};
 use super::unit::NodeId;
@@ -49,6 +50,7 @@ pub struct Network {
     pub transport: Arc<dyn Transport>,
     pub node: NodeId,
     pub addresses: Arc<Addresses>,
+    pub ballots: Arc<Ballots>,
 }
 
 /// One member, as seen by this node's Raft.
@@ -57,6 +59,7 @@ pub struct Peer {
     node: NodeId,
     target: NodeId,
     addresses: Arc<Addresses>,
+    ballots: Arc<Ballots>,
     /// Where it was when it was added.
     first: Arc<str>,
     heartbeat: bool,
@@ -69,6 +72,7 @@ impl Network {
             node: self.node,
             target,
             addresses: self.addresses.clone(),
+            ballots: self.ballots.clone(),
             first: member.address.as_str().into(),
             heartbeat,
         }
@@ -122,8 +126,13 @@ impl Peer {
             pre,
             transfer: request.leadership_transfer,
         };
+        let term = request.vote.leader_id.term;
         match self.call(Lane::Consensus, RPCTypes::Vote, Request::Vote(vote), deadline).await? {
-            Response::Voted(Voted { vote, granted, last }) => {
+            Response::Voted(Voted { vote, granted, last, silent_ms }) => {
+                // Before openraft counts the vote.
+                if granted && !pre {
+                    self.ballots.granted(term, Duration::from_millis(silent_ms));
+                }
                 Ok(VoteResponse::new(Vote::from(vote), last.map(LogId::from), granted))
             }
             other => Err(unexpected(&other)),

@@ -176,6 +176,8 @@ pub struct Voted {
     pub vote: VoteRecord,
     pub granted: bool,
     pub last: Option<LogIdRecord>,
+    /// How long, at least, this node had not heard from any leader when it voted.
+    pub silent_ms: u64,
 }
 
 /// Part of a snapshot. Chunks come in order; a chunk at offset 0 begins anew.
@@ -332,7 +334,7 @@ mod tests {
             (Response::Appended(Appended::Partial(Some(id))), "060101020109".into()),
             (Response::Appended(Appended::Conflict), "0602".into()),
             (Response::Appended(Appended::HigherVote(vote)), "0603020101".into()),
-            (Response::Voted(Voted { vote, granted: true, last: None }), "070201010100".into()),
+            (Response::Voted(Voted { vote, granted: true, last: None, silent_ms: 7 }), "07020101010007".into()),
             (Response::SnapshotTaken { vote }, "08020101".into()),
             (Response::LeaderTransferred { accepted: true }, "0901".into()),
             (Response::ReadIndex { index: 9 }, "0a09".into()),

@@ -7,6 +7,7 @@ mod disk;
 mod faults;
 mod forming;
 mod leaving;
+mod quiet;
 mod sim;
 mod snapshots;
 mod tcp;
