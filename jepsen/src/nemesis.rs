@@ -2,7 +2,6 @@
 //!
 //! A fault that could not be injected is a failure of the harness, not of the system under test.
 
-use std::time::Duration;
 
 use anyhow::{Context, Result};
 use nix::sys::signal::Signal;
@@ -32,7 +31,7 @@ impl Nemesis<'_> {
     pub async fn inject(&mut self, fault: Fault, schedule: &mut Schedule) -> Result<Injected> {
         let connector = schedule.pick(CONNECTORS);
         let node = match fault {
-            Fault::KillLeader => self.leader().await?,
+            Fault::KillLeader => self.lab.cluster.leader().await?,
             Fault::StepDown | Fault::KillPrimary | Fault::RestartBroker | Fault::KillAll => 0,
             _ => self.lab.cluster.owner(&Lab::connector(connector), 0).await?,
         };
@@ -147,14 +146,5 @@ impl Nemesis<'_> {
             member.proxy.as_ref().context("the replica set has no proxies")?.cut_process(process);
         }
         Ok(())
-    }
-
-    async fn leader(&self) -> Result<usize> {
-        let rest = self.lab.cluster.rest()?;
-        thalweg_services::until("a leader", Duration::from_secs(20), || async {
-            let id = rest.get("/cluster").await?.1["leader"].as_u64();
-            Ok(self.lab.cluster.nodes.iter().position(|n| Some(n.id) == id))
-        })
-        .await
     }
 }

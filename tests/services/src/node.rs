@@ -256,6 +256,16 @@ impl Cluster {
         self.nodes.iter().find(|n| n.is_running()).map(Node::rest).context("no node runs")
     }
 
+    /// Index of the node that leads, once there is one.
+    pub async fn leader(&self) -> Result<usize> {
+        let rest = self.rest()?;
+        until("a leader", UP, || async {
+            let id = rest.get("/cluster").await?.1["leader"].as_u64();
+            Ok(self.nodes.iter().position(|n| Some(n.id) == id))
+        })
+        .await
+    }
+
     /// Index of the node that runs a task, from its status.
     pub async fn owner(&self, connector: &str, task: usize) -> Result<usize> {
         let rest = self.rest()?;

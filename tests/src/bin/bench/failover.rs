@@ -20,7 +20,8 @@ const RATE: u32 = 200;
 const CALM: Duration = Duration::from_secs(3);
 /// How long a suspended owner stays away: longer than any take-over may take.
 const SILENT: Duration = Duration::from_secs(8);
-const FAULTS: [&str; 3] = ["kill", "stop", "silence"];
+/// An owner that leads is replaced in both offices.
+const FAULTS: [&str; 4] = ["kill", "stop", "silence", "silence-of-leader"];
 
 pub async fn run(options: &LabOptions, times: usize, results: &mut Results) -> Result<()> {
     let mut lab = Lab::start(options, 3).await?;
@@ -47,7 +48,17 @@ pub async fn run(options: &LabOptions, times: usize, results: &mut Results) -> R
         for _ in 0..times {
             // Steady load before and after each fault is part of the measurement.
             tokio::time::sleep(CALM).await;
-            let owner = lab.cluster.owner("fo", 0).await?;
+            let mut owner = lab.cluster.owner("fo", 0).await?;
+            while kind == "silence-of-leader" && owner != lab.cluster.leader().await? {
+                // One of the others leads next, perhaps the owner.
+                let leader = lab.cluster.leader().await?;
+                lab.cluster.nodes[leader].stop().await?;
+                lab.cluster.nodes[leader].start()?;
+                lab.cluster.nodes[leader].ready().await?;
+                // What this move leaves behind belongs to no measured fault.
+                tokio::time::sleep(CALM * 2).await;
+                owner = lab.cluster.owner("fo", 0).await?;
+            }
             let node = &mut lab.cluster.nodes[owner];
             faults.push((kind, now_ms()));
             match kind {
@@ -56,7 +67,7 @@ pub async fn run(options: &LabOptions, times: usize, results: &mut Results) -> R
                 _ => node.process()?.signal(Signal::SIGSTOP)?,
             }
             // The node stays away for a measured time.
-            if kind == "silence" {
+            if kind.starts_with("silence") {
                 tokio::time::sleep(SILENT).await;
                 node.process()?.signal(Signal::SIGCONT)?;
             } else {
@@ -96,7 +107,7 @@ fn summary(
 ) -> Result<Value> {
     let (mut gaps, mut repeats) = (Vec::new(), Vec::new());
     // What belongs to a fault ends before the next one.
-    let after = if kind == "silence" { SILENT + CALM } else { CALM * 2 }.as_millis() as i64;
+    let after = if kind.starts_with("silence") { SILENT + CALM } else { CALM * 2 }.as_millis() as i64;
     for (_, at) in faults.iter().filter(|(k, _)| *k == kind) {
         let around: Vec<i64> = times.iter().copied().filter(|t| (at - 1_000..at + after).contains(t)).collect();
         let gap = around.windows(2).map(|w| w[1] - w[0]).max().context("no messages around a fault")?;
