@@ -2,7 +2,6 @@
 //!
 //! A fault that could not be injected is a failure of the harness, not of the system under test.
 
-
 use anyhow::{Context, Result};
 use nix::sys::signal::Signal;
 

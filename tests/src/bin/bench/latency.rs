@@ -12,7 +12,7 @@ use rdkafka::ClientConfig;
 use rdkafka::producer::{BaseProducer, BaseRecord};
 use serde_json::json;
 use thalweg_tests::Topic;
-use tokio::sync::Mutex;
+use tokio::sync::{Mutex, oneshot};
 use tokio_util::sync::CancellationToken;
 
 use crate::lab::{Lab, LabOptions};
@@ -35,7 +35,9 @@ pub async fn run(options: &LabOptions, rates: &[u32], seconds: u64, results: &mu
     rest.awaits("lat", 1, "RUNNING").await?;
     lab.arrived("lat.lat.c", 1, Duration::from_secs(30)).await?;
     let stop = CancellationToken::new();
-    let bare = tokio::spawn(bare_pipe(lab.set.uri(), lab.broker.bootstrap(), stop.clone()));
+    let (reads, reading) = oneshot::channel();
+    let bare = tokio::spawn(bare_pipe(lab.set.uri(), lab.broker.bootstrap(), reads, stop.clone()));
+    reading.await.context("the bare pipe does not read")?;
     let mut next = 0;
     for rate in rates {
         let (sent, achieved) = write(&lab, next, *rate, seconds).await?;
@@ -107,7 +109,7 @@ async fn delays(lab: &Lab, topic: &str, sent: &HashMap<i64, i64>) -> Result<Vec<
 }
 
 /// A change stream with nothing between it and an idempotent producer.
-async fn bare_pipe(uri: String, bootstrap: String, stop: CancellationToken) -> Result<()> {
+async fn bare_pipe(uri: String, bootstrap: String, reads: oneshot::Sender<()>, stop: CancellationToken) -> Result<()> {
     let client = mongodb::Client::with_uri_str(uri).await?;
     let producer: BaseProducer = ClientConfig::new()
         .set("bootstrap.servers", bootstrap)
@@ -115,6 +117,7 @@ async fn bare_pipe(uri: String, bootstrap: String, stop: CancellationToken) -> R
         .set("linger.ms", "0")
         .create()?;
     let mut stream = client.database("lat").watch().await?;
+    let _ = reads.send(());
     loop {
         let event = tokio::select! {
             () = stop.cancelled() => return Ok(()),
