@@ -219,7 +219,7 @@ impl Herder {
                     tracing::warn!(node, %why, "registration was refused; trying again");
                 }
                 Ok(other) => tracing::warn!(node, reply = ?other, "registration was answered strangely; trying again"),
-                // A new leader counts every lease from its beginning.
+                // Under a new leader the lease may last longer; the count begins anew.
                 Err(ProposeError::NoLeader) => {
                     in_use_since = None;
                     tracing::debug!(node, "no leader to register with; trying again");

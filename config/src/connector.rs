@@ -187,16 +187,6 @@ pub const FRAMEWORK: OptionTable = OptionTable {
         .importance(Importance::Medium)
         .group("Error Handling")
         .display("Retry Timeout for Errors"),
-        new(
-            "errors.retry.delay.initial.ms",
-            OptionKind::Long,
-            "Milliseconds before the first restart of a task after an error that may pass; the wait doubles with each one that follows, up to errors.retry.delay.max.ms. retriable.restart.connector.wait.ms, if set, makes all waits the same.",
-        )
-        .default("500")
-        .at_least(1)
-        .importance(Importance::Low)
-        .group("Error Handling")
-        .display("Initial Delay Between Retries for Errors"),
         new("errors.retry.delay.max.ms", OptionKind::Long, "The longest time in milliseconds between two attempts.")
             .default("60000")
             .at_least(1)
@@ -288,6 +278,16 @@ pub const FRAMEWORK: OptionTable = OptionTable {
         .display("Offsets topic")
         .inert("offsets are kept by the nodes")
         .order(1),
+        new(
+            "errors.retry.delay.initial.ms",
+            OptionKind::Long,
+            "Milliseconds before the first restart of a task after an error that may pass; the wait doubles with each one that follows, up to errors.retry.delay.max.ms. retriable.restart.connector.wait.ms, if set, makes all waits the same.",
+        )
+        .default("500")
+        .at_least(1)
+        .importance(Importance::Low)
+        .group("Error Handling")
+        .display("Initial Delay Between Retries for Errors"),
         new(
             "thalweg.delivery",
             OptionKind::String,

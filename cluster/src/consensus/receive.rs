@@ -29,6 +29,8 @@ impl Consensus {
     /// The vote of this node after the chunk. After the last chunk the snapshot is installed.
     pub(super) async fn receive(&self, chunk: SnapshotChunk) -> Result<Vote, Failure> {
         let refused = |why: &str| Failure::Refused(format!("snapshot chunk: {why}"));
+        // A snapshot that is taken counts for the leader as an answer does.
+        self.heard.backs();
         let vote = Vote::from(chunk.vote);
         let last = chunk.last.map(LogId::from);
         let mine = self.vote();

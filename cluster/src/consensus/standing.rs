@@ -111,7 +111,7 @@ impl Heard {
         self.from.send_if_modified(|from| from.replace((leader, incarnation)) != Some((leader, incarnation)));
     }
 
-    /// A leader asks this node for its support, or this node has proved that it leads.
+    /// A leader asks this node for its support, or this node is about to prove that it leads.
     pub(super) fn backs(&self) {
         *self.backed.lock() = Instant::now();
     }

@@ -61,7 +61,7 @@ fn a_worker_file_of_kafka_connect_starts_as_it_is() {
     assert_eq!(c.rest.listeners[0].address.port, 18083);
     assert_eq!(c.properties.get("producer.linger.ms"), Some("5"));
     // Everything else is said to have no effect, and nothing is unknown.
-    assert_eq!(c.notes.len(), 6, "{:?}", c.notes);
+    assert_eq!(c.notes.len(), 8, "{:?}", c.notes);
     assert!(c.notes.iter().all(|n| n.contains("has no effect")));
 }
 
