@@ -112,37 +112,19 @@ impl Client {
     }
 
     /// Waits until a broker has answered. Blocks.
-    ///
-    /// Asks for the cluster's description rather than waiting for one: a transactional client that
-    /// has made its entry for the coordinator before it reads `bootstrap.servers` takes itself for
-    /// introduced, and would connect a second later, by a timer.
     pub(crate) fn connect(&self, deadline: Duration) -> Result<(), Error> {
         const SLICE: Duration = Duration::from_millis(250);
-        let context = self.context().ok_or_else(closed)?;
+        let (Some(client), Some(context)) = (self.client(), self.context()) else { return Err(closed()) };
         let end = Instant::now() + deadline;
         loop {
             let left = end.saturating_duration_since(Instant::now());
-            if self.is_answered(left.min(SLICE)) {
+            if client.fetch_cluster_id(left.min(SLICE)).is_some() {
                 return Ok(());
             }
             if left.is_zero() || context.trouble.is_final() {
                 let what = format!("no Kafka broker answered {} within {} ms", context.name, deadline.as_millis());
                 return Err(context.trouble.explain(Phase::Start, what));
             }
-        }
-    }
-
-    /// Whether a broker describes the cluster within `slice`. Blocks.
-    fn is_answered(&self, slice: Duration) -> bool {
-        let mut description = ptr::null();
-        // SAFETY: the client lives; a description is set on success only and destroyed here.
-        unsafe {
-            let code = sys::rd_kafka_metadata(self.native, 0, ptr::null_mut(), &mut description, millis(slice));
-            let answered = code == sys::rd_kafka_resp_err_t::RD_KAFKA_RESP_ERR_NO_ERROR;
-            if answered {
-                sys::rd_kafka_metadata_destroy(description);
-            }
-            answered
         }
     }
 

@@ -189,13 +189,27 @@ async fn start(
 ) -> Result<Arc<Client>> {
     blocking(move || {
         let client = Client::start(&config, context)?;
-        client.connect(OPEN)?;
-        if mode == DeliveryMode::Fenced {
-            shut_out_former_owner(&client, &transactional_id)?;
+        // Asking for transactions makes the client connect. By itself a transactional one may wait a
+        // second for its timer: if its entry for the coordinator is there before `bootstrap.servers`
+        // are read, it takes itself for introduced.
+        let asked = (mode == DeliveryMode::Fenced).then(|| client.init_transactions(FIRST_SLICE));
+        match asked {
+            Some(Step::Done) => {}
+            Some(Step::Failed(error)) => return Err(named(error, &transactional_id)),
+            Some(Step::Again) => {
+                client.connect(OPEN)?;
+                shut_out_former_owner(&client, &transactional_id)?;
+            }
+            None => client.connect(OPEN)?,
         }
         Ok(client)
     })
     .await
+}
+
+fn named(mut error: Error, transactional_id: &str) -> Error {
+    error.message = format!("transactional id {transactional_id}: {}", error.message);
+    error
 }
 
 /// Blocks until the broker refuses everything of former owners of the id.
@@ -205,10 +219,7 @@ fn shut_out_former_owner(client: &Client, transactional_id: &str) -> Result<()> 
     loop {
         match client.init_transactions(slice) {
             Step::Done => return Ok(()),
-            Step::Failed(mut error) => {
-                error.message = format!("transactional id {transactional_id}: {}", error.message);
-                return Err(error);
-            }
+            Step::Failed(error) => return Err(named(error, transactional_id)),
             Step::Again if Instant::now() < end => slice = (slice * 2).min(LONGEST_SLICE),
             Step::Again => {
                 let what = format!(
