@@ -150,10 +150,14 @@ pub(super) async fn follow(consensus: Arc<Consensus>) {
             consensus.local.settle();
         }
         let standing = Standing::read(&consensus, &now);
-        let leading = standing.leads().then(|| leadership(&consensus, &standing));
-        consensus
-            .leading
-            .send_if_modified(|l| std::mem::replace(l, leading).map(|l| l.term) != leading.map(|l| l.term));
+        consensus.leading.send_if_modified(|leading| {
+            let term = standing.leads().then_some(standing.term);
+            let changed = leading.map(|l| l.term) != term;
+            if changed {
+                *leading = term.map(|term| leadership(&consensus, &standing, term));
+            }
+            changed
+        });
         let before = consensus.standing.borrow().clone();
         if before != standing {
             if before.leader != standing.leader {
@@ -192,14 +196,15 @@ pub(super) async fn follow(consensus: Arc<Consensus>) {
     }
 }
 
-fn leadership(consensus: &Consensus, standing: &Standing) -> Leadership {
+/// As seen when the term is noticed: from then on this node's own proofs end the quiet.
+fn leadership(consensus: &Consensus, standing: &Standing, term: u64) -> Leadership {
     let own = consensus.heard.backed_none_for();
-    let quiet = match consensus.ballots.quiet(standing.term) {
+    let quiet = match consensus.ballots.quiet(term) {
         Some(others) => own.min(others),
         None if standing.voters().eq([consensus.local.node]) => own,
         None => Duration::ZERO,
     };
-    Leadership { term: standing.term, quiet }
+    Leadership { term, quiet }
 }
 
 /// Says once that this replica has what was agreed on before; takes snapshots when the log is large.

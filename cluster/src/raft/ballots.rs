@@ -16,8 +16,8 @@ use parking_lot::Mutex;
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Leadership {
     pub term: u64,
-    /// Length of the time before it began in which no former leader can have proved that it led. It
-    /// may have been longer.
+    /// Length of the time, up to when this node noticed that it leads, in which no former leader can
+    /// have proved that it led. It may have been longer.
     pub quiet: Duration,
 }
 

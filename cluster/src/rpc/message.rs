@@ -176,7 +176,8 @@ pub struct Voted {
     pub vote: VoteRecord,
     pub granted: bool,
     pub last: Option<LogIdRecord>,
-    /// How long, at least, this node had not heard from any leader when it voted.
+    /// How long, at least, this node had neither been asked by a leader nor tried to prove that it
+    /// leads when it voted.
     pub silent_ms: u64,
 }
 
