@@ -19,7 +19,7 @@ use std::time::Duration;
 pub use address::{Address, Listener, Scheme};
 pub use environment::process_environment;
 pub use error::{WorkerError, WorkerErrors};
-pub use options::WORKER;
+pub use options::{FENCED_COMMIT, WORKER};
 
 use crate::parse;
 use crate::properties::Properties;

@@ -1,7 +1,7 @@
 //! The worker's option table: Kafka Connect's keys in distributed mode, and ours (`thalweg.`).
 
 use crate::connector::{CONVERTERS, HEADER_CONVERTERS};
-use crate::option::{Importance, OptionDef, OptionKind, OptionTable, Rule};
+use crate::option::{Importance, OptionDef, OptionKind, OptionTable, Rule, Width};
 
 const fn new(name: &'static str, kind: OptionKind, group: &'static str, doc: &'static str) -> OptionDef {
     OptionDef::new(name, kind, doc).framework().group(group)
@@ -27,6 +27,18 @@ const IMPORT_OFFSETS: &str = "offsets are kept by the nodes themselves; import t
 const NO_PLUGINS: &str = "all connectors are part of the program";
 const OWN_PROTOCOL: &str = "nodes talk to each other in a protocol of their own";
 const NO_JMX: &str = "metrics are served under /metrics";
+
+/// For a node, and for a connector, whose value wins.
+pub const FENCED_COMMIT: OptionDef = OptionDef::new(
+    "thalweg.fenced.commit.ms",
+    OptionKind::Long,
+    "With thalweg.delivery=fenced: milliseconds from the first record of a transaction to its commit. A reader of committed records sees a record at most this much later; smaller values mean more commits.",
+)
+.default("100")
+.at_least(1)
+.importance(Importance::Low)
+.width(Width::Short)
+.display("Commit interval");
 
 /// Options of a node.
 pub const WORKER: OptionTable = OptionTable {
@@ -182,15 +194,7 @@ pub const WORKER: OptionTable = OptionTable {
         .default("fenced")
         .one_of(&["plain", "fenced"])
         .importance(Importance::High),
-        new(
-            "thalweg.fenced.commit.ms",
-            OptionKind::Long,
-            DELIVERY,
-            "With thalweg.delivery=fenced: milliseconds from the first record of a transaction to its commit. A reader of committed records sees a record at most this much later; smaller values mean more commits.",
-        )
-        .default("100")
-        .at_least(1)
-        .importance(Importance::Low),
+        FENCED_COMMIT.framework().group(DELIVERY),
         new(
             "thalweg.producer.buffer.bytes",
             OptionKind::Long,

@@ -4,28 +4,18 @@
 //! Client properties are no options of ours: they pass through `settings`. The options of topic
 //! creation are among those that every connector shares.
 
-use thalweg_config::{Importance, OptionDef, OptionKind, OptionTable, Width};
+use thalweg_config::OptionTable;
+use thalweg_config::node::FENCED_COMMIT;
 
 /// Time from the first record of a transaction to its commit.
-pub const COMMIT_AFTER: &str = "thalweg.fenced.commit.ms";
+pub const COMMIT_AFTER: &str = FENCED_COMMIT.name;
 /// Memory of all producers of a node for records on their way.
 pub const BUFFER_BYTES: &str = "thalweg.producer.buffer.bytes";
 
 /// For a connector; its value wins over the node's.
 pub const CONNECTOR_OPTIONS: OptionTable = OptionTable {
     title: "Delivery to Kafka",
-    options: &[OptionDef::new(
-        COMMIT_AFTER,
-        OptionKind::Long,
-        "With thalweg.delivery=fenced: milliseconds from the first record of a transaction to its commit. A reader of committed records sees a record at most this much later; smaller values mean more commits.",
-    )
-    .default("100")
-    .at_least(1)
-    .importance(Importance::Low)
-    .group("Exactly Once Support")
-    .width(Width::Short)
-    .display("Commit interval")
-    .order(6)],
+    options: &[FENCED_COMMIT.group("Exactly Once Support").order(6)],
     open_prefixes: thalweg_config::connector::OPEN_PREFIXES,
     cross_checks: &[],
 };
