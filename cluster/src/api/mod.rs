@@ -111,7 +111,8 @@ impl Api {
 impl From<ProposeError> for ApiError {
     fn from(error: ProposeError) -> Self {
         match error {
-            // Both after the whole time for a proposal: no rebalance takes that long.
+            // A proposal has waited its whole time by then, and no rebalance takes that long; a rebalance by
+            // hand waits for nothing.
             ProposeError::NoLeader | ProposeError::QuorumLost => Self::new(503, error.to_string()),
             ProposeError::TooLarge { .. } => Self::new(413, error.to_string()),
             ProposeError::FeatureLevel { .. } => Self::conflict(error.to_string()),

@@ -43,8 +43,12 @@ impl Api {
         if let Some(known) = self.known_warnings(name, revision) {
             return known;
         }
-        let checked = self.check_options(config).await;
-        let texts: Arc<[String]> = checked.map(|checked| checked.warnings()).unwrap_or_default().into();
+        let checked = match self.check_options(config).await {
+            Ok(checked) => checked,
+            // Not kept: the next look may succeed.
+            Err(error) => return [format!("the configuration cannot be checked: {}", error.message)].into(),
+        };
+        let texts: Arc<[String]> = checked.warnings().into();
         // All that was found when it was taken may have come in between.
         self.learn(name, revision, texts.clone(), |known| known < revision);
         self.known_warnings(name, revision).unwrap_or(texts)
