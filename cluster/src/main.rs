@@ -14,6 +14,7 @@ fn main() -> std::process::ExitCode {
 static ALLOCATOR: tikv_jemallocator::Jemalloc = tikv_jemallocator::Jemalloc;
 
 /// The allocator's settings, read by it before `main`: memory of a burst goes back to the system soon
-/// after. `MALLOC_CONF` in the environment wins.
+/// after. Two arenas are enough, because only the hand-over to librdkafka allocates much. A reference to
+/// an array is what C expects, one pointer. `MALLOC_CONF` in the environment wins.
 #[unsafe(export_name = "malloc_conf")]
-pub static MALLOC_CONF: &[u8] = b"narenas:2,dirty_decay_ms:500,muzzy_decay_ms:0\0";
+pub static MALLOC_CONF: &[u8; 46] = b"narenas:2,dirty_decay_ms:500,muzzy_decay_ms:0\0";

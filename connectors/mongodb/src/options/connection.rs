@@ -203,7 +203,6 @@ pub(super) const OPTIONS: &[OptionDef] = &[
         "Cluster time (seconds << 32 | increment) to start at when there is neither an offset nor a snapshot; -1 starts now.",
     )
     .default("-1")
-    .range_text("-1, or a cluster time")
     .check(checks::start_time),
     option(
         "filters.match.mode",
