@@ -79,12 +79,8 @@ async fn answers_have_the_members_and_words_of_kafka_connect() -> Result<()> {
     }
 
     // An offset is there with the first record, which is the last of its snapshot.
-    let offset = until("an offset is shown", SOON, || async {
-        let offsets = rest.get(&format!("{path}/offsets")).await?.1;
-        Ok(offsets["offsets"].get(0).map(|row| row["offset"].clone()))
-    })
-    .await?;
-    assert_eq!(members(&offset), ["sec", "ord", "resume_token"]);
+    let offset = rest.awaits_offset(&name).await?;
+    assert_eq!(members(&offset["offset"]), ["sec", "ord", "resume_token"]);
     rest.put(&format!("{path}/stop"), None).await?;
     let reset = until("offsets can be reset", SOON, || async {
         let (status, body) = rest.delete(&format!("{path}/offsets")).await?;

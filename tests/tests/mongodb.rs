@@ -147,11 +147,7 @@ async fn run_08_the_trace_names_collection_and_position() -> Result<()> {
     let rest = cluster.rest()?;
     rest.create(&name, with(connector(set, &name, &database), &keyless)).await?;
     rest.awaits(&name, 1, "RUNNING").await?;
-    until("the position is stored", SOON, || async {
-        let offsets = rest.get(&format!("/connectors/{name}/offsets")).await?.1;
-        Ok((offsets["offsets"] != json!([])).then_some(()))
-    })
-    .await?;
+    rest.awaits_offset(&name).await?;
     collection.insert_one(doc! {"_id": 1}).await?;
     let status = rest.awaits(&name, 1, "FAILED").await?;
     assert_eq!(status["connector"]["state"], "RUNNING");

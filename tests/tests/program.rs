@@ -108,11 +108,7 @@ async fn a_node_without_a_file_and_the_demo() -> Result<()> {
         .await?;
     rest.create("dev", connector(set, "dev", &database)).await?;
     rest.awaits("dev", 1, "RUNNING").await?;
-    until("the document has arrived", LONG, || async {
-        let (_, offsets) = rest.get("/connectors/dev/offsets").await?;
-        Ok(offsets["offsets"].as_array().is_some_and(|o| !o.is_empty()).then_some(()))
-    })
-    .await?;
+    rest.awaits_offset("dev").await?;
     dev.signal(Signal::SIGINT)?;
     assert!(dev.ended(LONG).await?.success(), "{}", dev.output());
     assert_eq!(left_in(folder.path())?, ["log"], "everything is gone");

@@ -106,7 +106,12 @@ async fn cfg_02_lists_that_match_nothing_are_a_warning_in_log_and_status() -> Re
     cluster.nodes[0].rest().create(&name, connector(mongo().await?, &name, "no_such_database")).await?;
     assert!(cluster.nodes[0].log().contains(expected), "the node that took it logs it");
     for node in &cluster.nodes {
-        let status = node.rest().awaits(&name, 1, "RUNNING").await?;
+        // What another node knows comes if it answers in time.
+        let status = until("the warning is shown", SOON, || async {
+            let status = node.rest().awaits(&name, 1, "RUNNING").await?;
+            Ok(status["warnings"].is_array().then_some(status))
+        })
+        .await?;
         let warnings = status["warnings"].as_array().cloned().unwrap_or_default();
         let said = warnings.iter().filter(|w| w.as_str().is_some_and(|w| w.contains(expected))).count();
         assert_eq!(said, 1, "node {}: {status}", node.id);

@@ -62,10 +62,7 @@ async fn run_06_cfg_03_a_secret_is_in_no_log_metric_status_or_error() -> Result<
     rest.create(&by_string, literal.clone()).await?;
     for name in [&by_reference, &by_string] {
         rest.awaits(name, 1, "RUNNING").await?;
-        until("a position is stored", SOON, || async {
-            Ok(rest.get(&format!("/connectors/{name}/offsets")).await?.1["offsets"].get(0).map(drop))
-        })
-        .await?;
+        rest.awaits_offset(name).await?;
     }
 
     // Shown as it was submitted: a reference stays one, and what was written out is echoed.

@@ -327,11 +327,11 @@ fn a_silent_source_is_opened_again() {
 #[test]
 fn a_source_that_waits_as_configured_is_left_alone() {
     let stage = Stage::of(40);
-    stage.script.arm("p", 15, Fault::Rest(Duration::from_millis(400)));
+    stage.script.arm("p", 15, Fault::Rest(Duration::from_millis(2_400)));
     run(async {
         let node = stage.node();
         let mut task = stage.task(1);
-        task.config.set("thalweg.progress.timeout.ms", "50");
+        task.config.set("thalweg.progress.timeout.ms", "300");
         node.reconcile(vec![task]);
         committed(&stage, "p").await;
         let rested = view(&node, &task_unit()).unwrap();

@@ -68,6 +68,15 @@ impl Rest {
         })
         .await
     }
+
+    /// Waits until a position of the connector is stored: the first row of its offsets.
+    pub async fn awaits_offset(&self, name: &str) -> Result<Value> {
+        until(&format!("a position of {name} is stored"), Duration::from_secs(30), || async {
+            let (_, offsets) = self.get(&format!("/connectors/{name}/offsets")).await?;
+            Ok(offsets["offsets"].get(0).cloned())
+        })
+        .await
+    }
 }
 
 trait TakeIfEmpty {
