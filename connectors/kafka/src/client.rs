@@ -6,7 +6,8 @@
 //! thread sleeps until there is an event, reports a whole event, and then wakes who waits
 //! until everything is settled.
 //!
-//! Invariants: the native client outlives its queue, its polling thread, and every topic handle.
+//! Invariants: the native client outlives its queue, its polling thread, and every topic handle; the
+//! loads it reads from outlive it.
 //! Closing joins threads, so it happens on the polling thread and never blocks a caller. A
 //! connection that is closed, or whose data nobody confirms, drops what it still holds, so that
 //! nothing arrives late from a socket's buffer.
@@ -28,6 +29,7 @@ use thalweg_core::{Error, ErrorKind, Phase};
 
 use crate::budget;
 use crate::errors::{self, Coordinates};
+use crate::loads::{Loads, Tally};
 use crate::reports::SinkContext;
 
 /// The polling thread looks at least this often whether it should end; closing wakes it.
@@ -46,6 +48,7 @@ pub(crate) enum Step {
 pub(crate) struct Client {
     link: Option<Arc<Link>>,
     native: *mut RDKafka,
+    loads: Arc<Loads>,
 }
 
 // SAFETY: librdkafka's client may be used from any thread; the pointer lives as long as `link`.
@@ -59,6 +62,8 @@ struct Link {
     /// The client's main queue: delivery reports, errors, log lines.
     queue: *mut RDKafkaQueue,
     stop: AtomicBool,
+    /// What the client reads from: dropped after it.
+    loads: Arc<Loads>,
 }
 
 // SAFETY: librdkafka's queues may be used from any thread.
@@ -77,6 +82,7 @@ impl Client {
     /// Starts the client's threads; connects in the background. Takes milliseconds: not for a
     /// runtime's worker thread.
     pub(crate) fn start(config: &ClientConfig, context: SinkContext) -> Result<Arc<Self>, Error> {
+        let loads = Arc::new(Loads::new(context.batch_size));
         let name = context.name.clone();
         let failed = |e: &KafkaError| errors::client(Phase::Start, format!("creating the Kafka client {name}"), e);
         let native_config = config.create_native_config().map_err(|e| failed(&e))?;
@@ -91,16 +97,21 @@ impl Client {
         let native = client.native_ptr();
         // SAFETY: the client lives; the reference taken here is released by `Link`.
         let queue = unsafe { sys::rd_kafka_queue_get_main(native) };
-        let link = Arc::new(Link { client, queue, stop: AtomicBool::new(false) });
+        let link = Arc::new(Link { client, queue, stop: AtomicBool::new(false), loads: loads.clone() });
         let served = link.clone();
         std::thread::Builder::new().name("kafka-events".to_owned()).spawn(move || serve(served)).map_err(|e| {
             Error::new(ErrorKind::Internal, Phase::Start, "the thread for Kafka events cannot be started").because(&e)
         })?;
-        Ok(Arc::new(Self { link: Some(link), native }))
+        Ok(Arc::new(Self { link: Some(link), native, loads }))
     }
 
     pub(crate) fn native(&self) -> *mut RDKafka {
         self.native
+    }
+
+    /// What [`crate::outlet::Outlet`] hands over has to stand in.
+    pub(crate) fn loads(&self) -> &Arc<Loads> {
+        &self.loads
     }
 
     fn client(&self) -> Option<&rdkafka::client::Client<SinkContext>> {
@@ -286,15 +297,16 @@ impl Link {
                 if event.is_null() {
                     continue;
                 }
-                let settled = match sys::rd_kafka_event_type(event) {
-                    sys::RD_KAFKA_EVENT_DR => self.reports(event),
+                let reported = match sys::rd_kafka_event_type(event) {
+                    sys::RD_KAFKA_EVENT_DR => Some(self.reports(event)),
                     sys::RD_KAFKA_EVENT_ERROR => self.complaint(event),
                     sys::RD_KAFKA_EVENT_LOG => self.log_line(event),
-                    _ => 0,
+                    _ => None,
                 };
                 sys::rd_kafka_event_destroy(event);
                 // Now librdkafka has let go of the records.
-                if settled > 0 {
+                if let Some((tally, settled)) = reported {
+                    tally.settle();
                     self.client.context().flow.settle(settled);
                 }
             }
@@ -302,21 +314,24 @@ impl Link {
         drop(guard);
     }
 
-    /// Reports every record of the event; returns their cost.
+    /// Reports every record of the event; returns their number by load, and their cost.
     ///
     /// # Safety
     /// `event` must be a live delivery report event.
-    unsafe fn reports(&self, event: *mut sys::rd_kafka_event_t) -> u64 {
+    unsafe fn reports(&self, event: *mut sys::rd_kafka_event_t) -> (Tally<'_>, u64) {
         let context = self.client.context();
-        let mut settled = 0;
+        let (mut tally, mut settled) = (self.loads.tally(), 0);
         loop {
             // SAFETY: messages live as long as their event.
-            let Some(message) = (unsafe { sys::rd_kafka_event_message_next(event).as_ref() }) else { return settled };
+            let Some(message) = (unsafe { sys::rd_kafka_event_message_next(event).as_ref() }) else {
+                return (tally, settled);
+            };
+            let seq = message._private as usize as u64;
+            tally.count(seq);
             settled += budget::cost(context.floor, message.key_len, message.len);
             if context.flow.is_stopped() {
                 continue;
             }
-            let seq = message._private as usize as u64;
             let code = RDKafkaErrorCode::from(message.err);
             if code == RDKafkaErrorCode::NoError {
                 context.delivered(seq);
@@ -336,19 +351,19 @@ impl Link {
 
     /// # Safety
     /// `event` must be a live error event.
-    unsafe fn complaint(&self, event: *mut sys::rd_kafka_event_t) -> u64 {
+    unsafe fn complaint(&self, event: *mut sys::rd_kafka_event_t) -> Option<(Tally<'_>, u64)> {
         // SAFETY: the text lives as long as the event.
         let (code, text) = unsafe {
             let text = sys::rd_kafka_event_error_string(event);
             (RDKafkaErrorCode::from(sys::rd_kafka_event_error(event)), CStr::from_ptr(text).to_string_lossy())
         };
         self.client.context().error(KafkaError::Global(code), text.trim());
-        0
+        None
     }
 
     /// # Safety
     /// `event` must be a live log event.
-    unsafe fn log_line(&self, event: *mut sys::rd_kafka_event_t) -> u64 {
+    unsafe fn log_line(&self, event: *mut sys::rd_kafka_event_t) -> Option<(Tally<'_>, u64)> {
         let (mut facility, mut text, mut level) = (ptr::null(), ptr::null(), 0);
         // SAFETY: the texts live as long as the event and are set on success only.
         unsafe {
@@ -358,7 +373,7 @@ impl Link {
                 self.client.context().log(log_level(level), facility.trim(), text.trim());
             }
         }
-        0
+        None
     }
 }
 

@@ -11,6 +11,8 @@
 //! `try_send` takes one lock that is free except for moments; then it answers "full" instead of
 //! waiting.
 //!
+//! After a commit the lane rests for some milliseconds, see [`rest_after`].
+//!
 //! Any failure of a record or a commit is final: the transaction is aborted, in the background, and
 //! everything unacknowledged comes again from the next generation.
 
@@ -29,7 +31,6 @@ use crate::client::{Client, Step};
 use crate::errors::Coordinates;
 use crate::flow::Flow;
 use crate::gate::Gate;
-use crate::outlet::Outlet;
 use crate::plain::{purged, unfinished};
 use crate::reports::refusal;
 use crate::size;
@@ -39,6 +40,14 @@ use crate::topics::TopicKeeper;
 const SLICE: Duration = Duration::from_millis(250);
 /// An abort that does not get through in this time is left to the broker and to the next owner.
 const ABORT_LIMIT: Duration = Duration::from_secs(5);
+
+/// How long no record leaves after a commit. The coordinator answers a commit when it is decided and
+/// writes the markers at the partitions afterwards; a partition that asks for the next transaction
+/// before that is refused, and librdkafka asks again 20 ms later. Markers take about as long as the
+/// decision did: an append and a round trip.
+fn rest_after(commit: Duration) -> Duration {
+    commit.clamp(Duration::from_millis(3), Duration::from_millis(12))
+}
 
 /// What the transactions of one producer have to respect.
 #[derive(Debug, Clone)]
@@ -72,6 +81,8 @@ struct Lane {
     next: u64,
     /// Commit without waiting for the time, until everything below this number is committed.
     flush_to: u64,
+    /// The coordinator may still be closing the last transaction at the partitions.
+    rests_until: Instant,
     share: Share,
 }
 
@@ -86,11 +97,14 @@ impl Lane {
 
     /// Whether a load may leave now.
     fn is_open(&self) -> bool {
-        self.state == State::Open && !self.grown() && self.gate.is_open()
+        self.state == State::Open && !self.grown() && self.gate.is_open() && self.rests_until <= Instant::now()
     }
 
     fn opens_at(&self) -> Option<Instant> {
-        if self.state == State::Open && !self.grown() { self.gate.opens_at() } else { None }
+        if self.state != State::Open || self.grown() {
+            return None;
+        }
+        self.gate.opens_at(self.rests_until)
     }
 
     /// When the present transaction is to be committed; `None` while it is empty.
@@ -148,12 +162,13 @@ impl FencedProducer {
     ) -> Result<Self> {
         client.begin_transaction()?;
         let lane = Lane {
-            gate: Gate::new(Outlet::new(client.clone()), flow.clone(), pace.batch_size),
+            gate: Gate::new(client.clone(), flow.clone()),
             state: State::Open,
             since: None,
             cost: 0,
             next: 0,
             flush_to: 0,
+            rests_until: Instant::now(),
             share,
         };
         let shared = Arc::new(Shared {
@@ -347,8 +362,9 @@ impl Shared {
             let started = Instant::now();
             match self.commit() {
                 Ok(()) => {
-                    self.commits.note(started.elapsed());
-                    if let Err(error) = self.committed(upto) {
+                    let took = started.elapsed();
+                    self.commits.note(took);
+                    if let Err(error) = self.committed(upto, took) {
                         self.flow.fail(&*self.acks, upto, error);
                         break;
                     }
@@ -406,8 +422,8 @@ impl Shared {
         }
     }
 
-    /// Acknowledges everything below `upto` and opens the next transaction.
-    fn committed(&self, upto: u64) -> Result<(), Error> {
+    /// Acknowledges everything below `upto` and opens the next transaction. `took`: the commit.
+    fn committed(&self, upto: u64, took: Duration) -> Result<(), Error> {
         if !self.flow.is_stopped() {
             self.acks.delivered_below(upto);
         }
@@ -416,6 +432,7 @@ impl Shared {
             let mut lane = self.lane.lock();
             lane.since = None;
             lane.cost = 0;
+            lane.rests_until = Instant::now() + rest_after(took);
             if lane.state == State::Committing {
                 lane.state = State::Open;
             }

@@ -17,14 +17,16 @@
 //! It does not: wait, or decide how much may gather.
 
 use std::sync::Arc;
-use std::time::{Duration, Instant};
+use std::time::{Duration, Instant, SystemTime};
 
 use rdkafka::error::RDKafkaErrorCode;
 use thalweg_core::delivery::Message;
 
 use crate::backlog::Backlog;
+use crate::client::Client;
 use crate::errors::Coordinates;
 use crate::flow::Flow;
+use crate::loads::Loads;
 use crate::outlet::Outlet;
 
 /// While more records are coming, an idle client gets a load when it is worth a request.
@@ -35,6 +37,7 @@ const PATIENCE: Duration = Duration::from_millis(50);
 pub(crate) struct Gate {
     outlet: Outlet,
     backlog: Backlog,
+    loads: Arc<Loads>,
     flow: Arc<Flow>,
     /// When the last load left.
     left: Instant,
@@ -49,8 +52,9 @@ pub(crate) struct HandedOver {
 }
 
 impl Gate {
-    pub(crate) fn new(outlet: Outlet, flow: Arc<Flow>, batch_size: u64) -> Self {
-        Self { outlet, backlog: Backlog::new(batch_size), flow, left: Instant::now() }
+    pub(crate) fn new(client: Arc<Client>, flow: Arc<Flow>) -> Self {
+        let loads = client.loads().clone();
+        Self { outlet: Outlet::new(client), backlog: Backlog::new(loads.clone()), loads, flow, left: Instant::now() }
     }
 
     /// Whether a record of this cost fits; with nothing on its way any does.
@@ -72,14 +76,19 @@ impl Gate {
         !self.backlog.is_empty() && (self.flow.unsettled() == 0 || self.left.elapsed() >= PATIENCE)
     }
 
-    /// The same while more records are coming.
+    /// Asked with each record while more are coming: without a look at the clock, for which a full
+    /// producer or one that has gathered everything has time.
     pub(crate) fn is_worth_opening(&self) -> bool {
-        self.backlog.next_size() >= EARLY && self.is_open()
+        self.backlog.next_size() >= EARLY && self.flow.unsettled() == 0
     }
 
-    /// When a load may leave although the client has not settled the last one.
-    pub(crate) fn opens_at(&self) -> Option<Instant> {
-        (!self.backlog.is_empty()).then(|| self.left + PATIENCE)
+    /// When a load may leave: not before `earliest`, then at the latest when the client has not settled
+    /// the last one for too long. `None` if there is none.
+    pub(crate) fn opens_at(&self, earliest: Instant) -> Option<Instant> {
+        if self.backlog.is_empty() {
+            return None;
+        }
+        Some(if self.flow.unsettled() == 0 { earliest } else { earliest.max(self.left + PATIENCE) })
     }
 
     /// Hands one load over. `refused` is told what the client does not take; after a failure of the
@@ -89,14 +98,19 @@ impl Gate {
         mut refused: impl FnMut(u64, RDKafkaErrorCode, Coordinates<'_>),
     ) -> Option<HandedOver> {
         let load = self.backlog.take()?;
-        let handed = HandedOver { cost: load.cost(), end: load.end()? };
+        let handed = HandedOver { cost: load.cost(), end: load.numbers().end };
         self.left = Instant::now();
         self.flow.hand_over(load.cost());
-        for (seq, cost, message) in load.records() {
+        let now_ms = millis_since_1970();
+        let mut not_taken = load.len();
+        let lent = self.loads.lend(load);
+        for (seq, cost, message) in lent.load().records() {
             if self.flow.is_stopped() || self.flow.failure().is_some() {
                 break;
             }
-            if let Err(code) = self.outlet.produce(seq, &message) {
+            // SAFETY: `loads` keeps the load as it is until the client has let go of its records, and
+            // the client drops `loads` only after it is closed.
+            if let Err(code) = unsafe { self.outlet.produce(seq, &message, now_ms) } {
                 let bytes = message.key.map_or(0, <[u8]>::len) + message.value.map_or(0, <[u8]>::len);
                 let at = Coordinates {
                     topic: message.topic,
@@ -106,9 +120,11 @@ impl Gate {
                 };
                 self.flow.settle(cost);
                 refused(seq, code, at);
+            } else {
+                not_taken -= 1;
             }
         }
-        self.backlog.reuse(load);
+        self.loads.let_go(lent, not_taken + 1);
         Some(handed)
     }
 
@@ -116,7 +132,12 @@ impl Gate {
         self.backlog.clear();
     }
 
-    pub(crate) fn client(&self) -> &Arc<crate::client::Client> {
+    pub(crate) fn client(&self) -> &Arc<Client> {
         self.outlet.client()
     }
+}
+
+fn millis_since_1970() -> i64 {
+    let now = SystemTime::now().duration_since(SystemTime::UNIX_EPOCH).unwrap_or_default();
+    i64::try_from(now.as_millis()).unwrap_or(i64::MAX)
 }

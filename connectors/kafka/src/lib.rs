@@ -2,10 +2,11 @@
 //!
 //! In the order in which a task meets them: `sinks` opens a producer with what `settings` makes of
 //! the properties; `topics` sees to it that a topic exists, by the rules of `topic_rules`; `plain`
-//! and `fenced` take records, within a `budget` of memory and a limit of `size`, and hand them through
-//! an `outlet` to one `client` each; `reports` tells what became of them, and `flow` wakes who waits
-//! for room or for the end. `errors` and `trouble` say what a code and a silence mean. `broker` looks at a cluster, `tail` follows topics, `embedded` is a cluster in
-//! this process.
+//! and `fenced` take records, within a `budget` of memory and a limit of `size`; they gather in a
+//! `backlog` of `loads`, and a `gate` hands one load after the other through an `outlet` to the `client`;
+//! `reports` tells what became of them, and `flow` wakes who waits for room or for the end. `errors` and
+//! `trouble` say what a code and a silence mean. `broker` looks at a cluster, `tail` follows topics,
+//! `embedded` is a cluster in this process.
 //!
 //! It does not: encode records, decide what a task does after an error, store positions, or retry a
 //! record: what failed comes again from the source, in order.
@@ -19,6 +20,8 @@ mod errors;
 mod fenced;
 mod flow;
 mod gate;
+mod load;
+mod loads;
 mod options;
 mod outlet;
 mod partitioner;

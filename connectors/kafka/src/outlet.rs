@@ -1,9 +1,9 @@
 //! Handing records to the client, below the safe API.
 //!
 //! rdkafka's own call allocates a name per record and looks the topic up in a list; here a record
-//! costs librdkafka's copy of it and nothing else. Invariants: a topic handle keeps the client alive
-//! and is released before it; a record's opaque is its sequence number; key and value are copied
-//! during the call; headers are handed over on success and freed here on failure.
+//! costs librdkafka's own entry for it, with a copy of the key, and nothing else. Invariants: a topic
+//! handle keeps the client alive and is released before it; a record's opaque is its sequence number;
+//! headers are handed over on success and freed here on failure.
 //!
 //! It does not: decide when to send, or count what is on its way.
 
@@ -90,14 +90,24 @@ impl Outlet {
         Ok(native)
     }
 
-    /// Queues a copy of the record. Never blocks.
-    pub(crate) fn produce(&mut self, seq: u64, message: &Message<'_>) -> Result<(), RDKafkaErrorCode> {
+    /// Queues the record. Never blocks. `now_ms` (since 1970) stands for a timestamp it does not have.
+    ///
+    /// # Safety
+    /// On success the client reads the value until it has let go of the record: until the event with
+    /// its report is destroyed, or the client is closed. It has to stand still as long.
+    pub(crate) unsafe fn produce(
+        &mut self,
+        seq: u64,
+        message: &Message<'_>,
+        now_ms: i64,
+    ) -> Result<(), RDKafkaErrorCode> {
         let topic = self.topic(message.topic)?;
         let headers = Headers::new(message.headers);
         let (key, key_len) = parts(message.key);
         let (value, value_len) = parts(message.value);
-        // SAFETY: every argument has the type its tag asks for, and the list is terminated. Key and
-        // value are borrowed for the call only (copied). The topic belongs to this client.
+        // SAFETY: every argument has the type its tag asks for, and the list is terminated. The key is
+        // borrowed for the call only (copied), the value as the caller promises. The topic belongs to
+        // this client.
         let code: RDKafkaErrorCode = unsafe {
             sys::rd_kafka_producev(
                 self.client.native(),
@@ -105,8 +115,6 @@ impl Outlet {
                 topic,
                 sys::rd_kafka_vtype_t::RD_KAFKA_VTYPE_PARTITION,
                 message.partition.unwrap_or(-1),
-                sys::rd_kafka_vtype_t::RD_KAFKA_VTYPE_MSGFLAGS,
-                sys::RD_KAFKA_MSG_F_COPY,
                 sys::rd_kafka_vtype_t::RD_KAFKA_VTYPE_VALUE,
                 value,
                 value_len,
@@ -116,7 +124,7 @@ impl Outlet {
                 sys::rd_kafka_vtype_t::RD_KAFKA_VTYPE_OPAQUE,
                 seq as usize as *mut c_void,
                 sys::rd_kafka_vtype_t::RD_KAFKA_VTYPE_TIMESTAMP,
-                message.timestamp.unwrap_or(0),
+                message.timestamp.unwrap_or(now_ms),
                 sys::rd_kafka_vtype_t::RD_KAFKA_VTYPE_HEADERS,
                 headers.native,
                 sys::rd_kafka_vtype_t::RD_KAFKA_VTYPE_END,

@@ -101,7 +101,7 @@ impl Producer for PlainProducer {
             && !self.gate.is_open()
             && !self.gate.has_room(self.waiting, self.share.limit())
         {
-            self.flow.news_until(self.gate.opens_at()).await;
+            self.flow.news_until(self.gate.opens_at(Instant::now())).await;
         }
     }
 
@@ -111,7 +111,7 @@ impl Producer for PlainProducer {
 
     async fn ready(&mut self) {
         while self.final_error().is_none() && !self.gate.is_open() {
-            self.flow.news_until(self.gate.opens_at()).await;
+            self.flow.news_until(self.gate.opens_at(Instant::now())).await;
         }
     }
 

@@ -22,7 +22,6 @@ use crate::fenced::{FencedProducer, Pace};
 use crate::flow::Flow;
 use crate::gate::Gate;
 use crate::options::{BUFFER_BYTES, COMMIT_AFTER, CONNECTOR_OPTIONS};
-use crate::outlet::Outlet;
 use crate::plain::PlainProducer;
 use crate::reports::{Reports, SinkContext};
 use crate::settings::{self, ClientSettings, Role, SettingProblem, client_settings, transactional_id};
@@ -165,7 +164,7 @@ impl ProducerFactory for KafkaSinks {
         let topics = TopicKeeper::new(client.clone(), plan.rules.map(Arc::new), admin);
         Ok(match mode {
             DeliveryMode::Plain => {
-                let gate = Gate::new(Outlet::new(client), flow.clone(), limits.batch_size);
+                let gate = Gate::new(client, flow.clone());
                 Box::new(PlainProducer::new(gate, topics, flow, share, limits.max_request))
             }
             DeliveryMode::Fenced => {

@@ -165,8 +165,16 @@ impl Sender {
     /// leaves if it can.
     pub async fn send(&mut self, topic: &Arc<str>, key: Option<&str>, value: Option<&[u8]>) -> Result<usize, Error> {
         let waits = self.take(topic, key, value).await?;
-        self.producer.hand_over()?;
+        self.hand_over().await?;
         Ok(waits)
+    }
+
+    /// One load, as soon as one may leave.
+    async fn hand_over(&mut self) -> Result<(), Error> {
+        if self.producer.holds_back() {
+            self.producer.ready().await;
+        }
+        self.producer.hand_over()
     }
 
     async fn take(&mut self, topic: &Arc<str>, key: Option<&str>, value: Option<&[u8]>) -> Result<usize, Error> {
@@ -188,7 +196,7 @@ impl Sender {
         for n in range {
             waits += self.take(topic, Some("key"), Some(n.to_string().as_bytes())).await?;
         }
-        self.producer.hand_over()?;
+        self.hand_over().await?;
         Ok(waits)
     }
 
