@@ -1,7 +1,7 @@
 //! The state of a node's units as plain values: what REST, the console and metrics show.
 //!
-//! Taken from [`UnitMemory`](crate::memory::UnitMemory) without asking an actor. Numbers and texts only; no row values, no
-//! secrets, no configuration.
+//! Taken from [`UnitMemory`](crate::memory::UnitMemory) without asking an actor. Numbers and texts only; of
+//! records no more than errors name (their coordinates), no secrets, no configuration.
 
 use std::fmt;
 use std::sync::atomic::Ordering;

@@ -47,6 +47,13 @@ impl Facade {
         state.nodes.iter().find(|(_, n)| n.about.rpc_address == address).map(|(id, _)| *id)
     }
 
+    /// Id of a node in the Raft group.
+    fn member_at(&self, address: &str) -> Option<NodeId> {
+        let standing = self.consensus.standing();
+        let standing = standing.borrow();
+        standing.members.iter().find(|(_, m)| m.address == address).map(|(id, _)| *id)
+    }
+
     /// Configured id of a member of the Raft group.
     fn node_of(&self, raft_id: NodeId) -> Option<NodeId> {
         let standing = self.consensus.standing();
@@ -82,6 +89,10 @@ impl Face for Facade {
 
     async fn detail_of(&self, node: NodeId, connector: &str) -> Option<Value> {
         let address = self.consensus.view().read().nodes.get(&node)?.about.rpc_address.clone();
+        // Who reads the status of many connectors would wait as often.
+        if self.member_at(&address).is_some_and(|member| self.consensus.presence().is_away(member)) {
+            return None;
+        }
         let request = serde_json::to_vec(&json!({"detail": connector})).ok()?;
         let to = Destination::address(address);
         match self.consensus.transport().call(&to, Lane::Forward, Request::Forward(request), DETAIL).await {

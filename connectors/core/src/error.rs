@@ -72,7 +72,9 @@ pub enum Policy {
 pub struct Error {
     pub kind: ErrorKind,
     pub phase: Phase,
-    /// What happened, to which object. No row values, no secrets.
+    /// What happened, to which object. A record is named by its coordinates: topic, partition, offset,
+    /// and where the offset covers many (a snapshot) by its key, cut to a few hundred characters,
+    /// because nobody could find it otherwise. No other values, no secrets.
     pub message: String,
     /// Next step for the operator, if it is more precise than the kind's.
     pub advice: Option<String>,
