@@ -41,12 +41,12 @@ const SLICE: Duration = Duration::from_millis(250);
 /// An abort that does not get through in this time is left to the broker and to the next owner.
 const ABORT_LIMIT: Duration = Duration::from_secs(5);
 
-/// How long no record leaves after a commit. The coordinator answers a commit when it is decided and
-/// writes the markers at the partitions afterwards; a partition that asks for the next transaction
-/// before that is refused, and librdkafka asks again 20 ms later. Markers take about as long as the
-/// decision did: an append and a round trip.
+/// How long no record leaves after a commit. The coordinator answers a commit when it has written the
+/// decision; afterwards it writes markers at the partitions, and then that they are there. A partition
+/// that asks for the next transaction before that is refused, and librdkafka asks again 20 ms later.
+/// Two more appends take about twice as long as the one that was waited for.
 fn rest_after(commit: Duration) -> Duration {
-    commit.clamp(Duration::from_millis(3), Duration::from_millis(12))
+    (commit * 2).clamp(Duration::from_millis(3), Duration::from_millis(15))
 }
 
 /// What the transactions of one producer have to respect.
