@@ -2,6 +2,6 @@
 //! `thalweg-services`. It does not contain product code, and nothing may depend on it.
 
 pub use thalweg_services::{
-    Broker, BrokerOptions, Cluster, MemberOptions, Node, Process, Proxy, Received, ReplicaSet, Rest, Role, Topic,
-    free_port, node, pin, until,
+    Broker, BrokerOptions, Cluster, MemberOptions, Node, Process, Proxy, Received, ReplicaSet, Rest, Role, Router,
+    Shards, Topic, free_port, node, pin, until,
 };

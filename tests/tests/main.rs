@@ -12,6 +12,7 @@ mod reference;
 mod refusals;
 mod secrets;
 mod services;
+mod sharded;
 mod shared;
 mod spine;
 mod stopping;

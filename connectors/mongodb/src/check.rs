@@ -7,6 +7,7 @@ use crate::connect;
 use crate::errors::{self, Class};
 use crate::failure::Failure;
 use crate::filter::{NameList, NamespaceFilter};
+use crate::keystore::Unusable;
 use crate::options::{CaptureScope, ConnectionMode, MongoConfig};
 use crate::pipeline;
 use crate::plan;
@@ -34,6 +35,9 @@ impl Fault {
 impl From<mongodb::error::Error> for Fault {
     fn from(error: mongodb::error::Error) -> Self {
         let message = errors::text(&error);
+        if let Some(store) = error.get_custom::<Unusable>() {
+            return Self { property: store.purpose.property(), message };
+        }
         Self::new(match errors::class(&error) {
             Class::Permission => format!("User doesn't have sufficient privileges: {message}"),
             _ => format!("Unable to connect: {message}"),

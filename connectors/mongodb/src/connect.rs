@@ -17,7 +17,8 @@ use mongodb::{Client, ServerType};
 use parking_lot::Mutex;
 use thalweg_core::progress::PartitionProgress;
 
-use crate::options::{ConnectionConfig, Store, StoreFormat};
+use crate::keystore::{PemFile, Purpose, Unusable};
+use crate::options::{ConnectionConfig, StoreFormat};
 
 /// Beside the readers of a snapshot: the stream, and short commands.
 const SPARE_CONNECTIONS: u32 = 4;
@@ -58,17 +59,12 @@ pub(crate) fn check_tls(config: &ConnectionConfig) -> Vec<(&'static str, String)
         ("mongodb.ssl.truststore.type", "mongodb.ssl.truststore", &config.tls.truststore),
     ];
     for (format_property, property, store) in stores {
-        let convert = match store.as_ref().map(|s| s.format) {
-            None | Some(StoreFormat::Pem) => continue,
-            Some(StoreFormat::Pkcs12) => "openssl pkcs12 -in store.p12 -nodes -out store.pem",
-            Some(StoreFormat::Jks) => {
-                "keytool -importkeystore -srckeystore store.jks -destkeystore store.p12 -deststoretype PKCS12, then \
-                 openssl pkcs12 -in store.p12 -nodes -out store.pem"
-            }
-        };
+        if store.as_ref().is_none_or(|s| s.format != StoreFormat::Jks) {
+            continue;
+        }
         let advice = format!(
-            "Only PEM files are read. Convert the store ({convert}), set {property} to the new file and \
-             {format_property} to PEM"
+            "JKS stores are not read. Convert it (keytool -importkeystore -srckeystore store.jks -destkeystore \
+             store.p12 -deststoretype PKCS12), set {property} to the new file and {format_property} to PKCS12"
         );
         faults.push((format_property, advice));
     }
@@ -113,12 +109,40 @@ pub(crate) async fn client(
             credential
         });
     }
-    options.tls = tls(config, options.tls);
+    let stores = Stores::read(config).await?;
+    options.tls = tls(config, &stores, options.tls);
     if let Some(progress) = watched {
         let elections = Elections { progress, last: Mutex::new(None) };
         options.sdam_event_handler = Some(EventHandler::callback(move |event| elections.see(&event)));
     }
-    Client::with_options(options)
+    // Reads the files of the stores.
+    let client = Client::with_options(options);
+    drop(stores);
+    client
+}
+
+/// The files of the key stores, while a client is being built.
+#[derive(Default)]
+struct Stores {
+    identity: Option<PemFile>,
+    authorities: Option<PemFile>,
+}
+
+impl Stores {
+    /// Decrypting a store takes a while: not on a thread of the runtime.
+    async fn read(config: &ConnectionConfig) -> mongodb::error::Result<Self> {
+        let (keystore, truststore) = (config.tls.keystore.clone(), config.tls.truststore.clone());
+        if keystore.is_none() && truststore.is_none() {
+            return Ok(Self::default());
+        }
+        let read = tokio::task::spawn_blocking(move || -> Result<Self, Unusable> {
+            Ok(Self {
+                identity: keystore.map(|s| PemFile::of(&s, Purpose::Identity)).transpose()?,
+                authorities: truststore.map(|s| PemFile::of(&s, Purpose::Authorities)).transpose()?,
+            })
+        });
+        read.await.map_err(mongodb::error::Error::custom)?.map_err(mongodb::error::Error::custom)
+    }
 }
 
 /// Limit for one operation: `socketTimeoutMS` of the connection string, else the property.
@@ -128,15 +152,15 @@ pub(crate) fn socket_timeout(config: &ConnectionConfig, uri: &str) -> Option<Dur
     Some(explicit.unwrap_or(config.socket_timeout)).filter(|t| !t.is_zero())
 }
 
-fn tls(config: &ConnectionConfig, explicit: Option<Tls>) -> Option<Tls> {
+fn tls(config: &ConnectionConfig, stores: &Stores, explicit: Option<Tls>) -> Option<Tls> {
     let mut options = match explicit {
         Some(Tls::Enabled(options)) => options,
         None if config.tls.enabled => TlsOptions::default(),
         other => return other,
     };
-    let path = |store: &Option<Store>| store.as_ref().map(|s| PathBuf::from(&s.path));
-    options.cert_key_file_path = options.cert_key_file_path.or_else(|| path(&config.tls.keystore));
-    options.ca_file_path = options.ca_file_path.or_else(|| path(&config.tls.truststore)).or_else(system_roots);
+    let path = |file: &Option<PemFile>| file.as_ref().map(|f| f.path().to_owned());
+    options.cert_key_file_path = options.cert_key_file_path.or_else(|| path(&stores.identity));
+    options.ca_file_path = options.ca_file_path.or_else(|| path(&stores.authorities)).or_else(system_roots);
     Some(Tls::Enabled(options))
 }
 
@@ -218,16 +242,18 @@ mod tests {
         // The client exposes no options; that they are accepted together is what can be seen.
         client(&user, "mongodb://h/?connectTimeoutMS=5", 1, None).await.unwrap();
         client(&user, "mongodb://other:pw@h/?authSource=x&tls=false", 1, None).await.unwrap();
-        assert_eq!(tls(&user, Some(Tls::Disabled)), Some(Tls::Disabled));
+        assert_eq!(tls(&user, &Stores::default(), Some(Tls::Disabled)), Some(Tls::Disabled));
         let pem = std::env::temp_dir();
         let explicit = TlsOptions::builder().ca_file_path(pem.clone()).build();
-        let Some(Tls::Enabled(merged)) = tls(&user, Some(Tls::Enabled(explicit))) else { unreachable!() };
+        let Some(Tls::Enabled(merged)) = tls(&user, &Stores::default(), Some(Tls::Enabled(explicit))) else {
+            unreachable!()
+        };
         assert_eq!(merged.ca_file_path, Some(pem));
-        assert_eq!(tls(&config(&[]), None), None);
+        assert_eq!(tls(&config(&[]), &Stores::default(), None), None);
     }
 
     #[test]
-    fn stores_that_are_not_pem_are_refused_with_advice() {
+    fn what_cannot_be_done_is_refused_with_advice() {
         let file = std::env::current_exe().unwrap().display().to_string();
         let faults = check_tls(&config(&[
             ("mongodb.ssl.keystore", &file),
@@ -236,12 +262,8 @@ mod tests {
             ("mongodb.ssl.invalid.hostname.allowed", "true"),
         ]));
         let properties: Vec<&str> = faults.iter().map(|(p, _)| *p).collect();
-        assert_eq!(
-            properties,
-            ["mongodb.ssl.keystore.type", "mongodb.ssl.truststore.type", "mongodb.ssl.invalid.hostname.allowed"]
-        );
-        assert!(faults[0].1.contains("openssl pkcs12"));
-        assert!(faults[1].1.contains("keytool"));
+        assert_eq!(properties, ["mongodb.ssl.truststore.type", "mongodb.ssl.invalid.hostname.allowed"]);
+        assert!(faults[0].1.contains("keytool"));
         assert!(
             check_tls(&config(&[("mongodb.ssl.keystore", &file), ("mongodb.ssl.keystore.type", "PEM")])).is_empty()
         );

@@ -7,6 +7,7 @@
 use mongodb::error::{Error as DriverError, ErrorKind as DriverKind, WriteFailure};
 use thalweg_core::{Error, ErrorKind, Phase};
 
+use crate::keystore::Unusable;
 use crate::reply::BadReply;
 
 /// `Unrecognized pipeline stage name`.
@@ -43,6 +44,7 @@ pub(crate) fn class(error: &DriverError) -> Class {
         | DriverKind::ConnectionPoolCleared { .. }
         | DriverKind::ServerSelection { .. } => Class::Connect,
         DriverKind::Authentication { .. } => Class::Auth,
+        DriverKind::Custom(_) if error.get_custom::<Unusable>().is_some() => Class::Config,
         DriverKind::InvalidTlsConfig { .. }
         | DriverKind::InvalidArgument { .. }
         | DriverKind::IncompatibleServer { .. }
@@ -89,7 +91,12 @@ pub(crate) fn code(error: &DriverError) -> Option<i32> {
 pub(crate) fn text(error: &DriverError) -> String {
     match &*error.kind {
         DriverKind::Command(e) => e.message.clone(),
-        DriverKind::Custom(_) => error.get_custom::<BadReply>().map_or_else(|| error.to_string(), ToString::to_string),
+        DriverKind::Custom(_) => {
+            let reply = error.get_custom::<BadReply>().map(ToString::to_string);
+            reply
+                .or_else(|| error.get_custom::<Unusable>().map(ToString::to_string))
+                .unwrap_or_else(|| error.to_string())
+        }
         kind => kind.to_string(),
     }
 }
@@ -116,6 +123,7 @@ pub(crate) fn error(error: &DriverError, phase: Phase) -> Error {
             (ErrorKind::Permission, format!("the MongoDB user doesn't have sufficient privileges: {said}"))
         }
         Class::Auth => (ErrorKind::Auth, format!("MongoDB does not accept the credentials: {said}")),
+        Class::Config if matches!(&*error.kind, DriverKind::Custom(_)) => (ErrorKind::Config, said.clone()),
         Class::Config => (ErrorKind::Config, format!("MongoDB refuses the configured operation: {said}")),
         Class::Oversize => {
             (ErrorKind::SourceRefused, format!("a change event is larger than MongoDB can deliver: {said}"))

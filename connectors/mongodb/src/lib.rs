@@ -2,7 +2,7 @@
 //!
 //! In the order in which a change passes: `options` is the configuration; `connector` plans the tasks
 //! (`plan`), having looked at the cluster (`check`, `topology`, `shard`), and `task` opens their
-//! partitions. A partition has two sides. `pump` fetches: over a `link` (`connect`, `outage`) it
+//! partitions. A partition has two sides. `pump` fetches: over a `link` (`connect`, `keystore`, `outage`) it
 //! finds where to `start` (`offsets`), copies collections (`snapshot`, `window`) and follows the change
 //! `stream`, whose `pipeline` is asked for; raw replies (`reply`) go as `feed` to the other side.
 //! `reader` decodes: `token` and `position` say where to resume; `split` joins the fragments of large
@@ -21,6 +21,7 @@ mod failure;
 mod feed;
 pub mod filter;
 pub mod key;
+mod keystore;
 pub mod lenient_json;
 mod link;
 pub mod namespace;

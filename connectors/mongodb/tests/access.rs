@@ -176,9 +176,33 @@ async fn tls_with_certificates_on_both_sides() -> Result<()> {
         ("mongodb.server.selection.timeout.ms", "5000"),
         ("connect.max.attempts", "1"),
     ];
-    let mut run = Run::start(&config(&uri, &pem), &Offsets::new()).await?;
-    run.quiet().await?;
-    run.stop().await?;
+    // As Debezium's users have them, which is also the default type.
+    let (authority_store, client_store) =
+        (server.authority_store.display().to_string(), server.client_store.display().to_string());
+    let java = [
+        ("mongodb.ssl.enabled", "true"),
+        ("mongodb.ssl.truststore", authority_store.as_str()),
+        ("mongodb.ssl.truststore.password", server.store_password),
+        ("mongodb.ssl.keystore", client_store.as_str()),
+        ("mongodb.ssl.keystore.password", server.store_password),
+        pem[5],
+        pem[6],
+    ];
+    for stores in [&pem, &java] {
+        let mut run = Run::start(&config(&uri, stores), &Offsets::new()).await?;
+        run.quiet().await?;
+        run.stop().await?;
+    }
+    let mut wrong = java.to_vec();
+    wrong[4].1 = "not the password";
+    let error = Run::start(&config(&uri, &wrong), &Offsets::new()).await?.error().await?;
+    assert_eq!((error.kind, error.policy()), (ErrorKind::Config, Policy::NeedsUser), "{error}");
+    for part in ["mongodb.ssl.keystore ", client_store.as_str(), "mongodb.ssl.keystore.password"] {
+        assert!(error.message.contains(part), "{error}");
+    }
+    assert!(!error.to_string().contains("not the password"));
+    let (messages, _) = check(&config(&uri, &wrong)).await;
+    assert_eq!(messages[0].0, "mongodb.ssl.keystore");
     // Without its certificate the client is not let in; without the authority it does not go in.
     for part in [&pem[..3], &pem[3..]] {
         let mut part = part.to_vec();

@@ -11,10 +11,9 @@ use thalweg_core::position::SourcePartition;
 use thalweg_core::source::Connector;
 use thalweg_core::{ErrorKind, Policy};
 use thalweg_mongodb::MongoDbConnector;
-use thalweg_services::{MemberOptions, ReplicaSet};
+use thalweg_services::{MemberOptions, ReplicaSet, Router, Shards};
 use tokio_util::sync::CancellationToken;
 
-use crate::fixture::router::{Router, Shards};
 use crate::fixture::run::{Offsets, Run, tasks};
 use crate::fixture::{PATIENCE, config, shared};
 

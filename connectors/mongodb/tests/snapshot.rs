@@ -5,9 +5,8 @@ use std::sync::atomic::Ordering;
 use anyhow::{Context, Result};
 use bson::{Bson, Document, RawDocumentBuf, doc};
 use serde_json::json;
-use thalweg_services::{MemberOptions, ReplicaSet, until};
+use thalweg_services::{MemberOptions, ReplicaSet, ask_without_session, until};
 
-use crate::fixture::router::ask_without_session;
 use crate::fixture::run::{Offsets, Run, Seen};
 use crate::fixture::{PATIENCE, bed, config};
 

@@ -1,4 +1,5 @@
-//! Real services on the loopback address: MongoDB replica sets, Kafka brokers, TCP proxies.
+//! Real services on the loopback address: MongoDB replica sets, Kafka brokers, TCP proxies; and one that
+//! is not real, the router of a sharded cluster, whose shards are.
 //!
 //! The one place that finds, fetches and starts them, for the end-to-end tests, the fault harness
 //! and the demo. Everything started ends when its value is dropped, or when this process dies;
@@ -11,6 +12,7 @@ mod mongod;
 mod ports;
 mod process;
 mod proxy;
+mod router;
 mod wait;
 
 #[cfg(feature = "nodes")]
@@ -26,6 +28,7 @@ pub use mongod::{Member, MemberOptions, ReplicaSet};
 pub use ports::free_port;
 pub use process::{Process, Role, pin};
 pub use proxy::Proxy;
+pub use router::{Router, Shards, ask_without_session};
 pub use wait::until;
 #[cfg(feature = "nodes")]
 pub use {
