@@ -11,8 +11,8 @@
 //! goes on without it: topics do not wait for each other.
 //!
 //! Invariants: records reach the client in the order of their numbers; [`Flow`] counts a record as
-//! handed over before the client can settle it; waiting records and those in the client together
-//! stay within the limit.
+//! handed over before the client can settle it; waiting records and the loads that the client reads
+//! from together stay within the limit.
 //!
 //! It does not: wait, or decide how much may gather.
 
@@ -59,7 +59,7 @@ impl Gate {
 
     /// Whether a record of this cost fits; with nothing on its way any does.
     pub(crate) fn has_room(&self, cost: u64, limit: u64) -> bool {
-        let held = self.backlog.cost() + self.flow.unsettled();
+        let held = self.backlog.cost() + self.loads.cost();
         held == 0 || held + cost <= limit
     }
 

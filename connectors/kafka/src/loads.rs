@@ -9,7 +9,7 @@
 
 use std::ops::Range;
 use std::sync::Arc;
-use std::sync::atomic::{AtomicUsize, Ordering};
+use std::sync::atomic::{AtomicU64, AtomicUsize, Ordering};
 
 use parking_lot::Mutex;
 
@@ -24,6 +24,8 @@ pub(crate) struct Loads {
     /// Size of a load in bytes of a request.
     most: usize,
     lent: Mutex<Vec<Arc<Lent>>>,
+    /// Cost of the loads on loan, whole: one record that the client holds keeps the memory of all.
+    cost: AtomicU64,
     spare: Mutex<Vec<Load>>,
 }
 
@@ -47,11 +49,16 @@ impl Loads {
     }
 
     pub(crate) fn of_size(most: usize) -> Self {
-        Self { most, lent: Mutex::default(), spare: Mutex::default() }
+        Self { most, lent: Mutex::default(), cost: AtomicU64::new(0), spare: Mutex::default() }
     }
 
     pub(crate) fn most(&self) -> usize {
         self.most
+    }
+
+    /// Cost of what is on loan.
+    pub(crate) fn cost(&self) -> u64 {
+        self.cost.load(Ordering::Acquire)
     }
 
     /// An empty one.
@@ -62,6 +69,7 @@ impl Loads {
     /// Before the client gets the load's first record. Ends with [`Loads::let_go`] of what the client
     /// did not take, and one more.
     pub(crate) fn lend(&self, load: Load) -> Arc<Lent> {
+        self.cost.fetch_add(load.cost(), Ordering::AcqRel);
         let lent = Arc::new(Lent { numbers: load.numbers(), held: AtomicUsize::new(load.len() + 1), load });
         self.lent.lock().push(lent.clone());
         lent
@@ -73,6 +81,7 @@ impl Loads {
             return;
         }
         self.lent.lock().retain(|l| !Arc::ptr_eq(l, &lent));
+        self.cost.fetch_sub(lent.load.cost(), Ordering::AcqRel);
         // Somebody who has counted before may be about to drop it: then it goes with that one.
         let Some(load) = Arc::into_inner(lent).and_then(|lent| lent.load.emptied(self.most)) else { return };
         let mut spare = self.spare.lock();
@@ -146,14 +155,14 @@ mod tests {
         let mut tally = loads.tally();
         [3, 7, 6, 8, 900].into_iter().for_each(|seq| tally.count(seq));
         tally.settle();
-        assert_eq!(loads.counts(), (2, 0));
+        assert_eq!((loads.counts(), loads.cost()), ((2, 0), 13));
         let mut tally = loads.tally();
         (9..17).for_each(|seq| tally.count(seq));
         tally.count(5);
         tally.settle();
-        assert_eq!(loads.counts(), (1, 1), "the second one is still being handed over");
+        assert_eq!((loads.counts(), loads.cost()), ((1, 1), 10), "the second one is still being handed over");
         loads.let_go(second, 1);
-        assert_eq!(loads.counts(), (0, 2));
+        assert_eq!((loads.counts(), loads.cost()), ((0, 2), 0));
         drop((loads.empty(), loads.empty()));
         assert_eq!(loads.counts(), (0, 0));
     }
