@@ -3,13 +3,17 @@
 use std::time::{Duration, Instant};
 
 use anyhow::Result;
+use bson::{Document, doc};
+use nix::sys::signal::Signal;
 use reqwest::Method;
 use serde_json::{Value, json};
-use thalweg_tests::{Cluster, Rest, until};
+use thalweg_tests::{Cluster, ReplicaSet, Rest, Topic, until};
 
 use crate::shared::{connector, kafka, mongo, unique, with};
 
 const SOON: Duration = Duration::from_secs(30);
+/// Shorter than any time limit that a source has.
+const AT_ONCE: Duration = Duration::from_secs(10);
 
 async fn awaits_health(rest: &Rest, code: u16, status: &str) -> Result<Value> {
     until(&format!("/health is {code} {status}"), SOON, || async {
@@ -48,6 +52,46 @@ async fn run_11_health_tells_starting_healthy_and_unhealthy_apart() -> Result<()
     let unhealthy = awaits_health(&rest, 500, "unhealthy").await?;
     let message = unhealthy["message"].as_str().unwrap_or_default();
     assert!(message.starts_with("Worker was unable to handle this request"), "{message}");
+    Ok(())
+}
+
+/// RUN-11: the source stops in the middle of everything; whoever asks the node does not wait for it.
+#[tokio::test(flavor = "multi_thread")]
+async fn run_11_a_wedged_reader_does_not_hold_up_answers() -> Result<()> {
+    let broker = kafka().await?;
+    let set = ReplicaSet::single().await?;
+    let cluster = Cluster::start(1, &broker.bootstrap(), &[]).await?;
+    let (name, database) = (unique("wedged"), unique("db"));
+    let collection = set.client().await?.database(&database).collection::<Document>("c");
+    collection.insert_one(doc! {"_id": 1}).await?;
+    let rest = cluster.rest()?;
+    rest.create(&name, connector(&set, &name, &database)).await?;
+    let topic = Topic::read(&broker.bootstrap(), &format!("{name}.{database}.c"))?;
+    topic.take(1, SOON).await?;
+
+    set.members[0].signal(Signal::SIGSTOP)?;
+    for path in ["/health", "/health/live", "/health/ready", "/connectors", "/metrics", "/cluster"] {
+        answers(&rest, path, 200).await?;
+    }
+    answers(&rest, &format!("/connectors/{name}/status"), 200).await?;
+    answers(&rest, &format!("/connectors/{name}/offsets"), 200).await?;
+    let asked = Instant::now();
+    assert_eq!(rest.put(&format!("/connectors/{name}/pause"), None).await?.0, 202);
+    rest.awaits(&name, 1, "PAUSED").await?;
+    assert!(asked.elapsed() < AT_ONCE, "pausing took {:?}", asked.elapsed());
+    assert_eq!(rest.put(&format!("/connectors/{name}/resume"), None).await?.0, 202);
+
+    set.members[0].signal(Signal::SIGCONT)?;
+    collection.insert_one(doc! {"_id": 2}).await?;
+    assert_eq!(topic.take(1, SOON).await?[0].key_json()["id"], "2");
+    Ok(())
+}
+
+async fn answers(rest: &Rest, path: &str, code: u16) -> Result<()> {
+    let asked = Instant::now();
+    let (status, body) = rest.get(path).await?;
+    assert_eq!(status, code, "{path}: {body}");
+    assert!(asked.elapsed() < AT_ONCE, "{path} took {:?}", asked.elapsed());
     Ok(())
 }
 
