@@ -23,11 +23,12 @@ impl Backlog {
     }
 
     pub(crate) fn push(&mut self, seq: u64, cost: u64, message: &Message<'_>) {
-        if self.waiting.back().is_none_or(|last| last.size() + Load::size_of(message) > self.loads.most()) {
+        let size = Load::size_of(message);
+        if self.waiting.back().is_none_or(|last| last.size() + size > self.loads.most()) {
             self.waiting.push_back(self.loads.empty());
         }
         if let Some(last) = self.waiting.back_mut() {
-            last.push(seq, cost, message);
+            last.push(seq, cost, size, message);
             self.cost += cost;
         }
     }

@@ -297,12 +297,13 @@ impl Link {
                 if event.is_null() {
                     continue;
                 }
-                let reported = match sys::rd_kafka_event_type(event) {
-                    sys::RD_KAFKA_EVENT_DR => Some(self.reports(event)),
+                let mut reported = None;
+                match sys::rd_kafka_event_type(event) {
+                    sys::RD_KAFKA_EVENT_DR => reported = Some(self.reports(event)),
                     sys::RD_KAFKA_EVENT_ERROR => self.complaint(event),
                     sys::RD_KAFKA_EVENT_LOG => self.log_line(event),
-                    _ => None,
-                };
+                    _ => {}
+                }
                 sys::rd_kafka_event_destroy(event);
                 // Now librdkafka has let go of the records.
                 if let Some((tally, settled)) = reported {
@@ -351,19 +352,18 @@ impl Link {
 
     /// # Safety
     /// `event` must be a live error event.
-    unsafe fn complaint(&self, event: *mut sys::rd_kafka_event_t) -> Option<(Tally<'_>, u64)> {
+    unsafe fn complaint(&self, event: *mut sys::rd_kafka_event_t) {
         // SAFETY: the text lives as long as the event.
         let (code, text) = unsafe {
             let text = sys::rd_kafka_event_error_string(event);
             (RDKafkaErrorCode::from(sys::rd_kafka_event_error(event)), CStr::from_ptr(text).to_string_lossy())
         };
         self.client.context().error(KafkaError::Global(code), text.trim());
-        None
     }
 
     /// # Safety
     /// `event` must be a live log event.
-    unsafe fn log_line(&self, event: *mut sys::rd_kafka_event_t) -> Option<(Tally<'_>, u64)> {
+    unsafe fn log_line(&self, event: *mut sys::rd_kafka_event_t) {
         let (mut facility, mut text, mut level) = (ptr::null(), ptr::null(), 0);
         // SAFETY: the texts live as long as the event and are set on success only.
         unsafe {
@@ -373,7 +373,6 @@ impl Link {
                 self.client.context().log(log_level(level), facility.trim(), text.trim());
             }
         }
-        None
     }
 }
 

@@ -17,10 +17,11 @@
 //! It does not: wait, or decide how much may gather.
 
 use std::sync::Arc;
-use std::time::{Duration, Instant, SystemTime};
+use std::time::{Duration, Instant};
 
 use rdkafka::error::RDKafkaErrorCode;
 use thalweg_core::delivery::Message;
+use thalweg_core::envelope::SourceTime;
 
 use crate::backlog::Backlog;
 use crate::client::Client;
@@ -101,7 +102,7 @@ impl Gate {
         let handed = HandedOver { cost: load.cost(), end: load.numbers().end };
         self.left = Instant::now();
         self.flow.hand_over(load.cost());
-        let now_ms = millis_since_1970();
+        let now_ms = SourceTime::now().ms;
         let mut not_taken = load.len();
         let lent = self.loads.lend(load);
         for (seq, cost, message) in lent.load().records() {
@@ -135,9 +136,4 @@ impl Gate {
     pub(crate) fn client(&self) -> &Arc<Client> {
         self.outlet.client()
     }
-}
-
-fn millis_since_1970() -> i64 {
-    let now = SystemTime::now().duration_since(SystemTime::UNIX_EPOCH).unwrap_or_default();
-    i64::try_from(now.as_millis()).unwrap_or(i64::MAX)
 }

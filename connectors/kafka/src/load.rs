@@ -46,8 +46,8 @@ impl Load {
         message.key.map_or(0, <[u8]>::len) + message.value.map_or(0, <[u8]>::len) + headers + FRAMING
     }
 
-    /// `seq` is above those before.
-    pub(crate) fn push(&mut self, seq: u64, cost: u64, message: &Message<'_>) {
+    /// `seq` is above those before; `size` is the message's [`Load::size_of`].
+    pub(crate) fn push(&mut self, seq: u64, cost: u64, size: usize, message: &Message<'_>) {
         let key = message.key.map(|k| keep(&mut self.keys, k));
         let value = message.value.map(|v| keep(&mut self.values, v));
         if !self.topics.last().is_some_and(|last| Arc::ptr_eq(last, message.topic)) {
@@ -66,7 +66,7 @@ impl Load {
             headers: self.headers.len() - 1,
             timestamp: message.timestamp,
         });
-        self.size += Self::size_of(message);
+        self.size += size;
         self.cost += cost;
     }
 
@@ -144,7 +144,7 @@ mod tests {
         let mut pass = |value: &[u8]| {
             let mut load: Load = kept.take().unwrap_or_default();
             let (key, value, partition) = (None, Some(value), None);
-            load.push(0, 1, &Message { topic: &topic, partition, key, value, headers: &headers, timestamp: None });
+            load.push(0, 1, 0, &Message { topic: &topic, partition, key, value, headers: &headers, timestamp: None });
             kept = load.emptied(1_000_000);
             kept.as_ref().map_or(0, |l| l.values.capacity())
         };

@@ -141,7 +141,7 @@ mod tests {
         let mut load = loads.empty();
         for seq in numbers {
             let (key, value, partition) = (None, Some(&b"v"[..]), None);
-            load.push(seq, 1, &Message { topic: &topic, partition, key, value, headers: &headers, timestamp: None });
+            load.push(seq, 1, 0, &Message { topic: &topic, partition, key, value, headers: &headers, timestamp: None });
         }
         load
     }

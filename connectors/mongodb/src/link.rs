@@ -6,9 +6,10 @@
 
 use std::sync::Arc;
 use std::sync::atomic::Ordering;
-use std::time::{Duration, SystemTime, UNIX_EPOCH};
+use std::time::Duration;
 
 use mongodb::Client;
+use thalweg_core::envelope::SourceTime;
 use thalweg_core::progress::PartitionProgress;
 use thalweg_core::{Error, ErrorKind, Phase};
 use tracing::warn;
@@ -81,8 +82,7 @@ impl Link {
     }
 
     fn contact(&self) {
-        let now = SystemTime::now().duration_since(UNIX_EPOCH).unwrap_or_default().as_millis();
-        self.progress.last_contact_ms.store(i64::try_from(now).unwrap_or(i64::MAX), Ordering::Relaxed);
+        self.progress.last_contact_ms.store(SourceTime::now().ms, Ordering::Relaxed);
     }
 
     /// Returns when the operation is worth another try.
