@@ -17,8 +17,8 @@ use mongodb::{Client, ServerType};
 use parking_lot::Mutex;
 use thalweg_core::progress::PartitionProgress;
 
-use crate::keystore::{PemFile, Purpose, Unusable};
-use crate::options::{ConnectionConfig, StoreFormat};
+use crate::keystore::{PemFile, Purpose};
+use crate::options::{ConnectionConfig, Store, StoreFormat};
 
 /// Beside the readers of a snapshot: the stream, and short commands.
 const SPARE_CONNECTIONS: u32 = 4;
@@ -129,19 +129,15 @@ struct Stores {
 }
 
 impl Stores {
-    /// Decrypting a store takes a while: not on a thread of the runtime.
     async fn read(config: &ConnectionConfig) -> mongodb::error::Result<Self> {
-        let (keystore, truststore) = (config.tls.keystore.clone(), config.tls.truststore.clone());
-        if keystore.is_none() && truststore.is_none() {
-            return Ok(Self::default());
-        }
-        let read = tokio::task::spawn_blocking(move || -> Result<Self, Unusable> {
-            Ok(Self {
-                identity: keystore.map(|s| PemFile::of(&s, Purpose::Identity)).transpose()?,
-                authorities: truststore.map(|s| PemFile::of(&s, Purpose::Authorities)).transpose()?,
-            })
-        });
-        read.await.map_err(mongodb::error::Error::custom)?.map_err(mongodb::error::Error::custom)
+        let file = async |store: &Option<Store>, purpose: Purpose| match store {
+            Some(store) => PemFile::of(store.clone(), purpose).await.map(Some).map_err(mongodb::error::Error::custom),
+            None => Ok(None),
+        };
+        Ok(Self {
+            identity: file(&config.tls.keystore, Purpose::Identity).await?,
+            authorities: file(&config.tls.truststore, Purpose::Authorities).await?,
+        })
     }
 }
 

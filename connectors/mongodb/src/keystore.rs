@@ -48,19 +48,27 @@ impl fmt::Display for Unusable {
     }
 }
 
-/// A file for the driver. Deleted with this value if it was made for it.
+/// A file for the driver.
 #[derive(Debug)]
-pub(crate) struct PemFile {
-    path: PathBuf,
-    made: Option<NamedTempFile>,
+pub(crate) enum PemFile {
+    /// The user's own.
+    Given(PathBuf),
+    /// Made for the driver; deleted with this value.
+    Made(NamedTempFile),
 }
 
 impl PemFile {
-    /// Reads the store, which blocks. A PEM file is taken as it is.
-    pub(crate) fn of(store: &Store, purpose: Purpose) -> Result<Self, Unusable> {
+    /// A PEM file is taken as it is. Decrypting a store takes a while: not on a thread of the runtime.
+    pub(crate) async fn of(store: Store, purpose: Purpose) -> Result<Self, Unusable> {
         if store.format == StoreFormat::Pem {
-            return Ok(Self { path: PathBuf::from(&store.path), made: None });
+            return Ok(Self::Given(PathBuf::from(store.path)));
         }
+        let path = store.path.clone();
+        let made = tokio::task::spawn_blocking(move || Self::made_of(&store, purpose)).await;
+        made.unwrap_or_else(|broken| Err(Unusable { purpose, path, why: format!("reading it broke off: {broken}") }))
+    }
+
+    fn made_of(store: &Store, purpose: Purpose) -> Result<Self, Unusable> {
         let unusable = |why: String| Unusable { purpose, path: store.path.clone(), why };
         let data = std::fs::read(&store.path).map_err(|e| unusable(e.to_string()))?;
         let password = store.password.as_ref().map_or("", |p| p.reveal());
@@ -90,11 +98,14 @@ impl PemFile {
         let made = write().map_err(|e| {
             unusable(format!("no temporary file for the driver can be made in {}: {e}", std::env::temp_dir().display()))
         })?;
-        Ok(Self { path: made.path().to_owned(), made: Some(made) })
+        Ok(Self::Made(made))
     }
 
     pub(crate) fn path(&self) -> &Path {
-        self.made.as_ref().map_or(&self.path, NamedTempFile::path)
+        match self {
+            Self::Given(path) => path,
+            Self::Made(file) => file.path(),
+        }
     }
 }
 
