@@ -9,7 +9,7 @@ use rdkafka::ClientConfig;
 use rdkafka::admin::{AdminClient, AdminOptions, NewTopic, TopicReplication};
 use rdkafka::client::DefaultClientContext;
 use serde_json::Value;
-use thalweg_tests::{Broker, BrokerOptions, Cluster, MemberOptions, ReplicaSet, Rest, Router, Shards, Topic};
+use thalweg_tests::{Broker, BrokerOptions, Cluster, MemberOptions, ReplicaSet, Router, Shards, Topic, until};
 
 use crate::shared::{connector, unique, with};
 
@@ -30,15 +30,6 @@ fn states(status: &Value) -> Vec<&str> {
 
 fn workers(status: &Value) -> Vec<&str> {
     status["tasks"].as_array().into_iter().flatten().filter_map(|t| t["worker_id"].as_str()).collect()
-}
-
-/// Waits until the tasks are in these states.
-async fn awaits(rest: &Rest, name: &str, wanted: [&str; 3]) -> Result<Value> {
-    thalweg_tests::until(&format!("{name} is {wanted:?}"), SOON, || async {
-        let status = rest.get(&format!("/connectors/{name}/status")).await?.1;
-        if states(&status) == wanted { Ok(Some(status)) } else { anyhow::bail!("{status}") }
-    })
-    .await
 }
 
 /// RUN-01: of three tasks on three nodes the failed one is restarted, and nothing happens to the others.
@@ -75,7 +66,11 @@ async fn run_01_only_the_failed_one_of_three_tasks_is_restarted() -> Result<()> 
     let by_shard: Vec<(&str, &str)> = by_shard.iter().map(|(key, value)| (*key, value.as_str())).collect();
     let rest = cluster.rest()?;
     rest.create(&name, with(connector(&sets[0], &name, &database), &by_shard)).await?;
-    let before = awaits(&rest, &name, ["RUNNING", "FAILED", "RUNNING"]).await?;
+    let before = until("the second task has failed", SOON, || async {
+        let status = rest.get(&format!("/connectors/{name}/status")).await?.1;
+        if states(&status) == ["RUNNING", "FAILED", "RUNNING"] { Ok(Some(status)) } else { anyhow::bail!("{status}") }
+    })
+    .await?;
     assert_eq!(workers(&before).into_iter().collect::<BTreeSet<_>>().len(), 3, "one task a node: {before}");
     let trace = before["tasks"][1]["trace"].as_str().context("a trace")?;
     assert!(trace.contains(&topic_of(1)), "{trace}");
@@ -89,7 +84,7 @@ async fn run_01_only_the_failed_one_of_three_tasks_is_restarted() -> Result<()> 
     let (status, body) = rest.post(&path, None).await?;
     assert_eq!((status, states(&body)), (202, vec!["RUNNING", "RESTARTING", "RUNNING"]), "{body}");
     assert_eq!(body["connector"]["state"], "RUNNING", "{body}");
-    let after = awaits(&rest, &name, ["RUNNING"; 3]).await?;
+    let after = rest.awaits(&name, 3, "RUNNING").await?;
     for task in [0, 2] {
         assert_eq!(workers(&after)[task], workers(&before)[task], "the others stay where they are");
     }
@@ -105,7 +100,7 @@ async fn run_01_only_the_failed_one_of_three_tasks_is_restarted() -> Result<()> 
     // One of several, by its number, through every node.
     for (node, id) in cluster.nodes.iter().zip(3..) {
         assert_eq!(node.rest().post(&format!("/connectors/{name}/tasks/1/restart"), None).await?.0, 204);
-        let status = awaits(&node.rest(), &name, ["RUNNING"; 3]).await?;
+        let status = node.rest().awaits(&name, 3, "RUNNING").await?;
         assert_eq!([workers(&status)[0], workers(&status)[2]], [workers(&before)[0], workers(&before)[2]]);
         for shard in 0..3 {
             insert(shard, id).await?;
