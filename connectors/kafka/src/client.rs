@@ -1,4 +1,5 @@
-//! The native producer: one librdkafka client and the thread that serves its events.
+//! The native producer: one librdkafka client, the thread that serves its events, and one that makes
+//! it send at once ([`crate::hurry`]).
 //!
 //! rdkafka's `ThreadedProducer` is the same in shape, but its thread spins for the last millisecond
 //! of every 100 ms wait (0.8 % of a core for each idle producer, measured), hands each record over
@@ -18,6 +19,7 @@ use std::ffi::{CStr, CString};
 use std::ptr;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
+use std::thread::JoinHandle;
 use std::time::{Duration, Instant};
 
 use rdkafka::config::RDKafkaLogLevel;
@@ -29,6 +31,7 @@ use thalweg_core::{Error, ErrorKind, Phase};
 
 use crate::budget;
 use crate::errors::{self, Coordinates};
+use crate::hurry::Hurry;
 use crate::loads::{Loads, Tally};
 use crate::reports::SinkContext;
 
@@ -62,6 +65,7 @@ struct Link {
     /// The client's main queue: delivery reports, errors, log lines.
     queue: *mut RDKafkaQueue,
     stop: AtomicBool,
+    hurry: Hurry,
     /// What the client reads from: dropped after it.
     loads: Arc<Loads>,
 }
@@ -97,11 +101,12 @@ impl Client {
         let native = client.native_ptr();
         // SAFETY: the client lives; the reference taken here is released by `Link`.
         let queue = unsafe { sys::rd_kafka_queue_get_main(native) };
-        let link = Arc::new(Link { client, queue, stop: AtomicBool::new(false), loads: loads.clone() });
-        let served = link.clone();
-        std::thread::Builder::new().name("kafka-events".to_owned()).spawn(move || serve(served)).map_err(|e| {
-            Error::new(ErrorKind::Internal, Phase::Start, "the thread for Kafka events cannot be started").because(&e)
-        })?;
+        let stop = AtomicBool::new(false);
+        let link = Arc::new(Link { client, queue, stop, hurry: Hurry::new(), loads: loads.clone() });
+        let (hurried, served) = (link.clone(), link.clone());
+        // SAFETY: the link holds the client.
+        let hurrying = thread("kafka-flush", move || unsafe { hurried.hurry.serve(hurried.client.native_ptr()) })?;
+        thread("kafka-events", move || serve(served, hurrying)).inspect_err(|_| link.hurry.end())?;
         Ok(Arc::new(Self { link: Some(link), native, loads }))
     }
 
@@ -112,6 +117,13 @@ impl Client {
     /// What [`crate::outlet::Outlet`] hands over has to stand in.
     pub(crate) fn loads(&self) -> &Arc<Loads> {
         &self.loads
+    }
+
+    /// What it has been given leaves at once, without `linger.ms`.
+    pub(crate) fn hurry(&self) {
+        if let Some(link) = &self.link {
+            link.hurry.now();
+        }
     }
 
     fn client(&self) -> Option<&rdkafka::client::Client<SinkContext>> {
@@ -214,6 +226,15 @@ impl Client {
         }
     }
 
+    /// Waits up to `slice` until each record has its report. Blocks.
+    pub(crate) fn flush(&self, slice: Duration) -> Step {
+        // SAFETY: the client lives; its polling thread serves the delivery reports meanwhile.
+        match unsafe { sys::rd_kafka_flush(self.native, millis(slice)) }.into() {
+            RDKafkaErrorCode::NoError => Step::Done,
+            _ => Step::Again,
+        }
+    }
+
     /// One slice of a commit: waits for the records, then for the coordinator. Blocks up to `slice`.
     pub(crate) fn commit_transaction(&self, slice: Duration) -> Step {
         // SAFETY: the client lives; its polling thread serves the delivery reports meanwhile.
@@ -273,14 +294,23 @@ impl Drop for Client {
         let Some(link) = self.link.take() else { return };
         purge(self.native);
         link.stop.store(true, Ordering::SeqCst);
+        link.hurry.end();
         // SAFETY: the queue lives as long as the link.
         unsafe { sys::rd_kafka_queue_yield(link.queue) }
     }
 }
 
+fn thread(name: &str, body: impl FnOnce() + Send + 'static) -> Result<JoinHandle<()>, Error> {
+    std::thread::Builder::new().name(name.to_owned()).spawn(body).map_err(|e| {
+        Error::new(ErrorKind::Internal, Phase::Start, format!("the thread {name} cannot be started")).because(&e)
+    })
+}
+
 /// The polling thread.
-fn serve(link: Arc<Link>) {
+fn serve(link: Arc<Link>, hurrying: JoinHandle<()>) {
     link.serve();
+    // Ends within milliseconds; should it have panicked, it has ended.
+    let _ = hurrying.join();
     // The owner lets go within a few instructions; closing here keeps that off its thread.
     while Arc::strong_count(&link) > 1 {
         std::thread::yield_now();

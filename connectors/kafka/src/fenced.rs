@@ -4,9 +4,10 @@
 //! become visible behind newer ones. Records are acknowledged when their transaction is committed.
 //!
 //! A transaction opens with the first record and commits after a fixed time, or earlier when it has
-//! grown to the producer's share of the memory. Commits run on a thread of their own; meanwhile the
-//! encoder goes on into the backlog, which becomes the next transaction. Without records nothing runs
-//! and no timer is set.
+//! grown to half of what may be unacknowledged. While records come faster than they leave, it lasts
+//! longer: nothing leaves around a commit, and readers are behind by more than that anyway. Commits
+//! run on a thread of their own; meanwhile the encoder goes on into the backlog, which becomes the
+//! next transaction. Without records nothing runs and no timer is set.
 //!
 //! `try_send` takes one lock that is free except for moments; then it answers "full" instead of
 //! waiting.
@@ -22,6 +23,7 @@ use std::time::{Duration, Instant};
 
 use async_trait::async_trait;
 use parking_lot::{Condvar, Mutex, MutexGuard};
+use thalweg_core::ack::DEFAULT_CAPACITY;
 use thalweg_core::delivery::{Acks, Message, Producer, Refused};
 use thalweg_core::error::Result;
 use thalweg_core::{Error, ErrorKind, Phase};
@@ -40,6 +42,12 @@ use crate::topics::TopicKeeper;
 const SLICE: Duration = Duration::from_millis(250);
 /// An abort that does not get through in this time is left to the broker and to the next owner.
 const ABORT_LIMIT: Duration = Duration::from_secs(5);
+
+/// A transaction ends when it has so many records: the other half of the window takes those that come
+/// during the commit.
+const MOST_RECORDS: u64 = DEFAULT_CAPACITY as u64 / 2;
+/// So many times as long lasts a transaction during which a record found no room.
+const PRESSED: u32 = 3;
 
 /// How long no record leaves after a commit. The coordinator answers a commit when it has written the
 /// decision; afterwards it writes markers at the partitions, and then that they are there. A partition
@@ -75,8 +83,10 @@ struct Lane {
     state: State,
     /// First load of the present transaction; `None` while it is empty.
     since: Option<Instant>,
-    /// Cost of the records in it.
-    cost: u64,
+    /// A record found no room since the last commit.
+    pressed: bool,
+    /// Behind the last record of the transaction before.
+    first: u64,
     /// Behind the last record handed to the client.
     next: u64,
     /// Commit without waiting for the time, until everything below this number is committed.
@@ -88,7 +98,7 @@ struct Lane {
 
 impl Lane {
     fn grown(&self) -> bool {
-        self.cost >= self.share.limit()
+        self.next - self.first >= MOST_RECORDS
     }
 
     fn has_room(&self, cost: u64) -> bool {
@@ -110,7 +120,11 @@ impl Lane {
     /// When the present transaction is to be committed; `None` while it is empty.
     fn due(&self, pace: &Pace) -> Option<Instant> {
         let since = self.since?;
-        Some(if self.grown() || self.flush_to > 0 { since } else { since + pace.commit_after })
+        Some(match self.pressed {
+            _ if self.grown() || self.flush_to > 0 => since,
+            true => since + pace.commit_after * PRESSED,
+            false => since + pace.commit_after,
+        })
     }
 }
 
@@ -165,7 +179,8 @@ impl FencedProducer {
             gate: Gate::new(client.clone(), flow.clone()),
             state: State::Open,
             since: None,
-            cost: 0,
+            pressed: false,
+            first: 0,
             next: 0,
             flush_to: 0,
             rests_until: Instant::now(),
@@ -245,6 +260,7 @@ impl Producer for FencedProducer {
             self.shared.open_gate(&mut lane);
         }
         if !lane.has_room(cost) {
+            lane.pressed = true;
             self.waiting = cost;
             return Err(Refused::Full);
         }
@@ -359,10 +375,8 @@ impl Shared {
     fn run(&self) {
         let guard = Unwound(self);
         while let Some(upto) = self.wait_for_commit() {
-            let started = Instant::now();
             match self.commit() {
-                Ok(()) => {
-                    let took = started.elapsed();
+                Ok(took) => {
                     self.commits.note(took);
                     if let Err(error) = self.committed(upto, took) {
                         self.flow.fail(&*self.acks, upto, error);
@@ -402,22 +416,29 @@ impl Shared {
         }
     }
 
-    fn commit(&self) -> Result<(), Error> {
+    /// Commits, and returns how long the coordinator took.
+    fn commit(&self) -> Result<Duration, Error> {
         let end = Instant::now() + self.pace.transaction_timeout + SLICE;
+        let mut delivered = None;
         loop {
-            match self.client.commit_transaction(SLICE) {
-                Step::Done => return Ok(()),
-                Step::Failed(error) => return Err(error),
+            let step = match delivered {
+                None => self.client.flush(SLICE),
+                Some(_) => self.client.commit_transaction(SLICE),
+            };
+            match (step, delivered) {
+                (Step::Done, None) => delivered = Some(Instant::now()),
+                (Step::Done, Some(since)) => return Ok(since.elapsed()),
+                (Step::Failed(error), _) => return Err(error),
                 // The failure of a record says more than the abort it leads to.
-                Step::Again if self.flow.failure().is_some() || self.flow.is_stopped() => return Err(purged()),
-                Step::Again if Instant::now() > end => {
+                (Step::Again, _) if self.flow.failure().is_some() || self.flow.is_stopped() => return Err(purged()),
+                (Step::Again, _) if Instant::now() > end => {
                     let what = "a Kafka transaction could not be committed in its time";
                     return Err(match self.client.context() {
                         Some(context) => context.trouble.explain(Phase::Commit, what),
                         None => Error::new(ErrorKind::BrokerUnavailable, Phase::Commit, what),
                     });
                 }
-                Step::Again => {}
+                (Step::Again, _) => {}
             }
         }
     }
@@ -431,7 +452,8 @@ impl Shared {
         {
             let mut lane = self.lane.lock();
             lane.since = None;
-            lane.cost = 0;
+            lane.pressed = false;
+            lane.first = upto;
             lane.rests_until = Instant::now() + rest_after(took);
             if lane.state == State::Committing {
                 lane.state = State::Open;
@@ -444,7 +466,7 @@ impl Shared {
     /// Hands one load over, as part of the present transaction.
     fn open_gate(&self, lane: &mut Lane) {
         let mut failed = None;
-        let handed = lane.gate.hand_over(|seq, code, at| {
+        let end = lane.gate.hand_over(|seq, code, at| {
             if failed.is_none() {
                 failed = Some((seq, self.refused(code, at)));
             }
@@ -452,11 +474,10 @@ impl Shared {
         if let Some((seq, error)) = failed {
             self.flow.fail(&*self.acks, seq, error);
         }
-        let Some(handed) = handed else { return };
+        let Some(end) = end else { return };
         let first = lane.since.is_none();
         lane.since.get_or_insert_with(Instant::now);
-        lane.cost += handed.cost;
-        lane.next = handed.end;
+        lane.next = end;
         if first || lane.grown() {
             self.work.notify_one();
         }

@@ -44,14 +44,6 @@ pub(crate) struct Gate {
     left: Instant,
 }
 
-/// What one load was.
-#[derive(Debug, PartialEq, Eq)]
-pub(crate) struct HandedOver {
-    pub(crate) cost: u64,
-    /// Behind its last record.
-    pub(crate) end: u64,
-}
-
 impl Gate {
     pub(crate) fn new(client: Arc<Client>, flow: Arc<Flow>) -> Self {
         let loads = client.loads().clone();
@@ -92,14 +84,12 @@ impl Gate {
         Some(if self.flow.unsettled() == 0 { earliest } else { earliest.max(self.left + PATIENCE) })
     }
 
-    /// Hands one load over. `refused` is told what the client does not take; after a failure of the
-    /// producer the rest of the load is dropped.
-    pub(crate) fn hand_over(
-        &mut self,
-        mut refused: impl FnMut(u64, RDKafkaErrorCode, Coordinates<'_>),
-    ) -> Option<HandedOver> {
+    /// Hands one load over and returns the number behind its last record. `refused` is told what the
+    /// client does not take; after a failure of the producer the rest of the load is dropped.
+    pub(crate) fn hand_over(&mut self, mut refused: impl FnMut(u64, RDKafkaErrorCode, Coordinates<'_>)) -> Option<u64> {
         let load = self.backlog.take()?;
-        let handed = HandedOver { cost: load.cost(), end: load.numbers().end };
+        let end = load.numbers().end;
+        let worth_a_request = load.size() >= EARLY;
         self.left = Instant::now();
         self.flow.hand_over(load.cost());
         let now_ms = SourceTime::now().ms;
@@ -126,7 +116,10 @@ impl Gate {
             }
         }
         self.loads.let_go(lent, not_taken + 1);
-        Some(handed)
+        if worth_a_request {
+            self.outlet.client().hurry();
+        }
+        Some(end)
     }
 
     pub(crate) fn clear(&mut self) {

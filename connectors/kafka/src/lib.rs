@@ -20,6 +20,7 @@ mod errors;
 mod fenced;
 mod flow;
 mod gate;
+mod hurry;
 mod load;
 mod loads;
 mod options;

@@ -176,6 +176,22 @@ async fn fenced_records_are_acknowledged_when_they_are_visible() -> Result<()> {
     Ok(())
 }
 
+/// Half of what may be unacknowledged ends a transaction, so that the encoder goes on meanwhile.
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn a_transaction_ends_early_when_it_is_large() -> Result<()> {
+    let name = topic("large");
+    let slow = with(creating(1), &[("thalweg.fenced.commit.ms", "60000")]);
+    let mut sender = Sender::open(shared(), "large", DeliveryMode::Fenced, &slow).await?;
+    sender.producer.prepare_topic(&name).await?;
+    sender.send_numbers(&name, 0..60_000).await?;
+    let heard = sender.heard.until("a commit without a flush", |h| !h.below.is_empty()).await?;
+    assert!((32_768..60_000).contains(&heard.below[0]), "{:?}", heard.below);
+    sender.flush(LONG).await?;
+    assert_eq!(sender.heard.heard().below.last(), Some(&60_000));
+    assert_eq!(read_all(shared(), &name, true)?.len(), 60_000);
+    Ok(())
+}
+
 /// Many transactions, the encoder going on during each commit: nothing lost, doubled or reordered.
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn order_across_transactions() -> Result<()> {
