@@ -32,7 +32,7 @@ const NO_JMX: &str = "metrics are served under /metrics";
 pub const FENCED_COMMIT: OptionDef = OptionDef::new(
     "thalweg.fenced.commit.ms",
     OptionKind::Long,
-    "With thalweg.delivery=fenced: milliseconds from the first record of a transaction to its commit. A reader of committed records sees a record at most this much later, three times as much while changes come faster than Kafka takes them; smaller values mean more commits.",
+    "With thalweg.delivery=fenced: milliseconds from the first record of a transaction to its commit. A reader of committed records sees a record at most this much later, three times as much while changes come faster than Kafka takes them, and never more than half of transaction.timeout.ms; smaller values mean more commits.",
 )
 .default("100")
 .at_least(1)

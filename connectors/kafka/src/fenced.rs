@@ -33,6 +33,7 @@ use crate::client::{Client, Step};
 use crate::errors::Coordinates;
 use crate::flow::Flow;
 use crate::gate::Gate;
+use crate::pace::Pace;
 use crate::plain::{purged, unfinished};
 use crate::reports::refusal;
 use crate::size;
@@ -46,8 +47,6 @@ const ABORT_LIMIT: Duration = Duration::from_secs(5);
 /// A transaction ends when it has so many records: the other half of the window takes those that come
 /// during the commit.
 const MOST_RECORDS: u64 = DEFAULT_CAPACITY as u64 / 2;
-/// So many times as long lasts a transaction during which a record found no room.
-const PRESSED: u32 = 3;
 
 /// How long no record leaves after a commit. The coordinator answers a commit when it has written the
 /// decision; afterwards it writes markers at the partitions, and then that they are there. A partition
@@ -55,17 +54,6 @@ const PRESSED: u32 = 3;
 /// Two more appends take about twice as long as the one that was waited for.
 fn rest_after(commit: Duration) -> Duration {
     (commit * 2).clamp(Duration::from_millis(3), Duration::from_millis(15))
-}
-
-/// What the transactions of one producer have to respect.
-#[derive(Debug, Clone)]
-pub(crate) struct Pace {
-    /// From the first record of a transaction to its commit.
-    pub(crate) commit_after: Duration,
-    /// The broker aborts a transaction that is older.
-    pub(crate) transaction_timeout: Duration,
-    pub(crate) max_request: u64,
-    pub(crate) batch_size: u64,
 }
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -120,11 +108,7 @@ impl Lane {
     /// When the present transaction is to be committed; `None` while it is empty.
     fn due(&self, pace: &Pace) -> Option<Instant> {
         let since = self.since?;
-        Some(match self.pressed {
-            _ if self.grown() || self.flush_to > 0 => since,
-            true => since + pace.commit_after * PRESSED,
-            false => since + pace.commit_after,
-        })
+        Some(if self.grown() || self.flush_to > 0 { since } else { since + pace.lasts(self.pressed) })
     }
 }
 

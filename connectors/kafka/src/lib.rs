@@ -25,6 +25,7 @@ mod load;
 mod loads;
 mod options;
 mod outlet;
+mod pace;
 mod partitioner;
 mod plain;
 mod reports;

@@ -18,10 +18,11 @@ use thalweg_core::{Error, Phase};
 
 use crate::budget::{self, Budget, Share};
 use crate::client::{Client, Step};
-use crate::fenced::{FencedProducer, Pace};
+use crate::fenced::FencedProducer;
 use crate::flow::Flow;
 use crate::gate::Gate;
 use crate::options::{BUFFER_BYTES, COMMIT_AFTER, CONNECTOR_OPTIONS};
+use crate::pace::Pace;
 use crate::plain::PlainProducer;
 use crate::reports::{Reports, SinkContext};
 use crate::settings::{self, ClientSettings, Role, SettingProblem, client_settings, transactional_id};
