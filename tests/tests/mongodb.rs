@@ -135,6 +135,61 @@ async fn mgo_09_keys_of_one_document_are_the_same_bytes_in_every_record() -> Res
     Ok(())
 }
 
+/// Fields that are left out and renamed, in documents read by a snapshot and in changes; a name that is
+/// taken stops the task, and whoever reads the trace knows which.
+#[tokio::test(flavor = "multi_thread")]
+async fn mgo_23_fields_are_left_out_and_renamed_in_snapshot_and_stream() -> Result<()> {
+    let (broker, set) = (kafka().await?, mongo().await?);
+    let cluster = Cluster::start(1, &broker.bootstrap(), &[]).await?;
+    let (name, database) = (unique("fields"), unique("db"));
+    let db = set.client().await?.database(&database);
+    let images = doc! {"create": "c", "changeStreamPreAndPostImages": {"enabled": true}};
+    db.run_command(images).await?;
+    let collection = db.collection::<Document>("c");
+    let person = |id: i32| doc! {"_id": id, "secret": "s", "x": 1, "list": [{"secret": 1, "k": 2}, {"q-r": 3}]};
+    collection.insert_one(person(1)).await?;
+    db.collection::<Document>("other").insert_one(person(1)).await?;
+    let fields = [
+        ("field.exclude.list", &*format!("*.C.secret, {database}.c.list.secret ,{database}.c.list.q-r")),
+        ("field.renames", &*format!("{database}.c.x:y,*.c.list.k:key")),
+        ("capture.mode", "change_streams_update_full_with_pre_image"),
+    ];
+    let rest = cluster.rest()?;
+    rest.create(&name, with(connector(set, &name, &database), &fields)).await?;
+    let topic = Topic::read(&broker.bootstrap(), &format!("{name}.{database}.c"))?;
+    let read = topic.take(1, SOON).await?.remove(0).payload();
+    let filtered = r#"{"_id": 1,"list": [{"key": 2},{}],"y": 1}"#;
+    assert_eq!((&read["op"], &read["after"]), (&json!("r"), &json!(filtered)));
+    let untouched = Topic::read(&broker.bootstrap(), &format!("{name}.{database}.other"))?.take(1, SOON).await?;
+    let whole = r#"{"_id": 1,"secret": "s","x": 1,"list": [{"secret": 1,"k": 2},{"q-r": 3}]}"#;
+    assert_eq!(untouched[0].payload()["after"], whole);
+    rest.awaits_offset(&name).await?;
+    let this = doc! {"_id": 1};
+    let set = doc! {"$set": {"x": 2, "secret": "t", "list.0.k": 5, "list.0.secret": 6}};
+    collection.update_one(this.clone(), set).await?;
+    collection.update_one(this.clone(), doc! {"$unset": {"x": "", "secret": ""}}).await?;
+    collection.delete_one(this).await?;
+    let changes = topic.take(4, SOON).await?;
+    assert!(changes.iter().all(|m| m.key_json()["id"] == "1"));
+    let [first, second, delete] = [0, 1, 2].map(|i| changes[i].payload());
+    let updated = r#"{"_id": 1,"list": [{"key": 5},{}],"y": 2}"#;
+    let without = r#"{"_id": 1,"list": [{"key": 5},{}]}"#;
+    let images = |change: &Value| [change["before"].clone(), change["after"].clone()];
+    assert_eq!(images(&first), [json!(filtered), json!(updated)]);
+    assert_eq!(images(&second), [json!(updated), json!(without)]);
+    assert_eq!(images(&delete), [json!(without), Value::Null]);
+    let told = |updated: &str, removed: Value| json!({"removedFields": removed, "updatedFields": updated, "truncatedArrays": null});
+    assert_eq!(first["updateDescription"], told(r#"{"y": 2, "list.0.key": 5}"#, Value::Null));
+    assert_eq!(second["updateDescription"], told("{}", json!(["y"])));
+    collection.insert_one(doc! {"_id": 2, "x": 1, "y": 2}).await?;
+    let status = rest.awaits(&name, 1, "FAILED").await?;
+    let trace = status["tasks"][0]["trace"].as_str().unwrap();
+    for part in [&format!("{database}.c"), "Document already contains field : y", "field.renames"] {
+        assert!(trace.contains(part), "'{part}' is not in: {trace}");
+    }
+    Ok(())
+}
+
 /// A change without a key: whoever reads the trace knows which collection, where in the stream, on
 /// which worker.
 #[tokio::test(flavor = "multi_thread")]

@@ -2,12 +2,13 @@
 //!
 //! Works on the raw bytes of a reply: documents become texts that are written only into the message
 //! ([`crate::extended_json`]), and share the reply's buffer until then. Per event nothing is locked,
-//! and what is allocated is the record itself.
+//! and what is allocated is the record itself; and a document from which fields are left out or in
+//! which they are renamed ([`crate::fields`]).
 //!
-//! What cannot be made into a record (a key that is missing, damaged bytes) follows
-//! `event.processing.failure.handling.mode`; it moves the position like any other event. Fragments
-//! must be joined before ([`crate::split`]). It does not look at `skipped.operations`, which the
-//! server honours.
+//! What cannot be made into a record (a key that is missing, damaged bytes, a new name of a field that
+//! is taken) follows `event.processing.failure.handling.mode`; it moves the position like any other
+//! event. Fragments must be joined before ([`crate::split`]). It does not look at
+//! `skipped.operations`, which the server honours.
 
 use std::fmt;
 use std::sync::Arc;
@@ -21,6 +22,7 @@ use tracing::{debug, warn};
 
 use crate::change::{self, Change, Operation};
 use crate::extended_json::{self, Writer};
+use crate::fields::{FieldError, FieldRules};
 use crate::filter::NamespaceFilter;
 use crate::key::{NoKey, id_of, key_text};
 use crate::namespace::Namespace;
@@ -104,6 +106,8 @@ enum Unusable {
     NoKey(#[from] NoKey),
     #[error(transparent)]
     Malformed(#[from] Malformed),
+    #[error(transparent)]
+    Fields(#[from] FieldError),
 }
 
 impl Decoder {
@@ -256,11 +260,12 @@ impl Decoder {
     ) -> Result<Record, Unusable> {
         let id = id_of(change.document_key.ok_or(NoKey::Missing)?)?;
         let key = key_text(&id, &mut self.scratch)?;
-        let before = self.document(event, change.before)?;
+        let rules = collection.fields.as_ref();
+        let before = self.document(event, change.before, rules)?;
         let (after, update) = match operation {
             Operation::Delete => (Value::Null, Value::Null),
-            Operation::Update => (self.document(event, change.after)?, self.update(event, change)?),
-            _ => (self.document(event, change.after)?, Value::Null),
+            Operation::Update => (self.document(event, change.after, rules)?, self.update(event, change, rules)?),
+            _ => (self.document(event, change.after, rules)?, Value::Null),
         };
         let source = self.source(
             collection,
@@ -299,8 +304,11 @@ impl Decoder {
 
     fn read_record(&mut self, collection: &Collection, document: &Bytes, now: SourceTime) -> Result<Record, Unusable> {
         let key = key_text(&id_of(document)?, &mut self.scratch)?;
-        let after =
-            Value::String(Text::Lazy(Arc::new(extended_json::Document::new(document.clone(), self.documents)?)));
+        let after = match &collection.fields {
+            Some(rules) => rules.document(document)?.map(Bytes::from),
+            None => None,
+        };
+        let after = json(after.unwrap_or_else(|| document.clone()), self.documents)?;
         let (sec, ord, position) = match &self.reading {
             Some(reading) => (reading.sec, reading.ord, reading.unfinished.clone()),
             None => (-1, -1, self.last.clone()),
@@ -327,18 +335,28 @@ impl Decoder {
         }
     }
 
-    fn document(&self, event: &Bytes, element: Option<Element<'_>>) -> Result<Value, Malformed> {
-        text(event, element, self.documents)
+    fn document(
+        &self,
+        event: &Bytes,
+        element: Option<Element<'_>>,
+        rules: Option<&FieldRules>,
+    ) -> Result<Value, Unusable> {
+        text(event, element, self.documents, |document| rules.map_or(Ok(None), |r| r.document(document)))
     }
 
-    fn update(&self, event: &Bytes, change: &Change<'_>) -> Result<Value, Malformed> {
+    fn update(&self, event: &Bytes, change: &Change<'_>, rules: Option<&FieldRules>) -> Result<Value, Unusable> {
         let Some(update) = change.update()? else { return Ok(Value::Null) };
-        let updated = text(event, update.updated, self.updates)?;
-        let removed = update.removed.into_iter().map(Value::text).collect();
+        let updated =
+            text(event, update.updated, self.updates, |fields| rules.map_or(Ok(None), |r| r.updated(fields)))?;
+        let told = |field: String| match rules {
+            Some(rules) => rules.told(field),
+            None => Some(field),
+        };
+        let removed = update.removed.into_iter().filter_map(told).map(Value::text).collect();
         let truncated = update
             .truncated
             .into_iter()
-            .map(|(field, size)| Value::Struct(vec![Value::text(field), Value::Int32(size)]));
+            .filter_map(|(field, size)| Some(Value::Struct(vec![Value::text(told(field)?), Value::Int32(size)])));
         let or_null = |values: Vec<Value>| if values.is_empty() { Value::Null } else { Value::Array(values) };
         Ok(Value::Struct(vec![or_null(removed), updated, or_null(truncated.collect())]))
     }
@@ -423,15 +441,25 @@ fn id_shown(document: &[u8]) -> Option<String> {
     Some(String::from_utf8_lossy(&text).chars().take(ID_SHOWN).collect())
 }
 
-/// A document of the event as text; null stays null.
-fn text(event: &Bytes, element: Option<Element<'_>>, writer: Writer) -> Result<Value, Malformed> {
+/// A document of the event as text; null stays null. `changed` gives the document that stands for it,
+/// `None` if that is itself.
+fn text(
+    event: &Bytes,
+    element: Option<Element<'_>>,
+    writer: Writer,
+    changed: impl FnOnce(&[u8]) -> Result<Option<Vec<u8>>, FieldError>,
+) -> Result<Value, Unusable> {
     match element {
         Some(Element { kind: kind::DOCUMENT, value, .. }) => {
-            let document = extended_json::Document::new(event.slice_ref(value), writer)?;
-            Ok(Value::String(Text::Lazy(Arc::new(document))))
+            let document = changed(value)?.map_or_else(|| event.slice_ref(value), Bytes::from);
+            Ok(json(document, writer)?)
         }
         _ => Ok(Value::Null),
     }
+}
+
+fn json(document: Bytes, writer: Writer) -> Result<Value, Malformed> {
+    Ok(Value::String(Text::Lazy(Arc::new(extended_json::Document::new(document, writer)?))))
 }
 
 #[cfg(test)]

@@ -506,3 +506,6 @@ fn mgo_09_one_document_has_one_key_everywhere() {
     }
     assert_eq!(out.len(), 5);
 }
+
+#[path = "event_fields_tests.rs"]
+mod fields;

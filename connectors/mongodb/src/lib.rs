@@ -7,8 +7,9 @@
 //! `stream`, whose `pipeline` is asked for; raw replies (`reply`) go as `feed` to the other side.
 //! `reader` decodes: `token` and `position` say where to resume; `split` joins the fragments of large
 //! events; `filter` decides what is captured; `event` makes records of a `change` with the schemas of
-//! `schema`, the keys of `key` and the texts of `extended_json`. `errors` sorts what the server
-//! refuses. `raw` walks BSON; `lenient_json` reads queries that people write.
+//! `schema`, the keys of `key` and the texts of `extended_json`; `fields` leaves out or renames some
+//! fields of its documents. `errors` sorts what the server refuses. `raw` walks BSON; `lenient_json`
+//! reads queries that people write.
 
 mod change;
 mod check;
@@ -19,6 +20,7 @@ pub mod event;
 pub mod extended_json;
 mod failure;
 mod feed;
+pub mod fields;
 pub mod filter;
 pub mod key;
 mod keystore;

@@ -12,6 +12,7 @@ use thalweg_core::naming::{NameAdjustment, NamingRules, TopicNaming};
 use thalweg_core::record::Schema;
 
 use crate::extended_json::push_lossy;
+use crate::fields::{FieldRules, FieldSelector};
 use crate::filter::NamespaceFilter;
 use crate::namespace::Namespace;
 use crate::options::MongoConfig;
@@ -38,11 +39,14 @@ pub struct Collection {
     pub topic: Arc<str>,
     pub key: Arc<Schema>,
     pub value: Arc<Schema>,
+    /// Fields that are left out or renamed.
+    pub fields: Option<FieldRules>,
 }
 
 /// The collections of a task.
 pub struct Collections {
     filter: Arc<NamespaceFilter>,
+    fields: FieldSelector,
     naming: TopicNaming,
     source: Arc<Schema>,
     known: HashMap<Vec<u8>, Arc<Collection>>,
@@ -67,6 +71,7 @@ impl Collections {
     pub fn new(config: &MongoConfig, filter: Arc<NamespaceFilter>, per_shard: bool) -> Self {
         Self {
             filter,
+            fields: config.events.fields.clone(),
             naming: TopicNaming::new(naming_rules(config)),
             source: Arc::new(mongo_source(per_shard)),
             known: HashMap::new(),
@@ -116,6 +121,7 @@ impl Collections {
             topic: names.topic.clone(),
             key: Arc::new(Schema::record([("id", Schema::string())]).named(names.key.clone())),
             value: Arc::new(envelope_schema(self.source.clone()).named(names.envelope.clone())),
+            fields: if captured { self.fields.rules(&namespace) } else { None },
             namespace,
         })
     }

@@ -75,43 +75,6 @@ pub(super) fn topic_naming(class: &str) -> Check {
     Err(format!("{class} is not supported; remove the property, and rename topics with a transformation instead"))
 }
 
-/// Words of `[*\w\-\s]` at the start, of `[*\w\-]` behind it, joined by dots; at least `parts` of them.
-fn is_field_path(path: &str, parts: usize) -> bool {
-    let word = |c: char| c.is_ascii_alphanumeric() || matches!(c, '_' | '*' | '-' | '|');
-    let names: Vec<&str> = path.trim_end().split('.').collect();
-    names.len() >= parts
-        && names
-            .iter()
-            .enumerate()
-            .all(|(i, name)| !name.trim().is_empty() && name.chars().all(|c| word(c) || (i == 0 && c.is_whitespace())))
-}
-
-pub(super) fn field_exclude_list(text: &str) -> Check {
-    for entry in text.split(',').filter(|e| !e.trim().is_empty()) {
-        if !is_field_path(entry, 3) {
-            return Err(format!(
-                "{entry} has invalid format (expecting <databaseName>.<collectionName>.<fieldName>.<nestedFieldName>)"
-            ));
-        }
-    }
-    unsupported_unless(text.trim().is_empty(), "leaving out fields", "drop the fields with a transformation")
-}
-
-pub(super) fn field_renames(text: &str) -> Check {
-    for entry in text.split(',').filter(|e| !e.trim().is_empty()) {
-        let valid = entry.trim_end().split_once(':').is_some_and(|(path, name)| {
-            is_field_path(path, 3) && !name.is_empty() && !name.contains([':', '.']) && is_field_path(name, 1)
-        });
-        if !valid {
-            return Err(format!(
-                "{entry} has invalid format (expecting \
-                 <databaseName>.<collectionName>.<fieldName>.<nestedFieldName>:<newNestedFieldName>)"
-            ));
-        }
-    }
-    unsupported_unless(text.trim().is_empty(), "renaming fields", "rename the fields with a transformation")
-}
-
 pub(super) fn transaction_metadata(text: &str) -> Check {
     let wanted = text.trim().eq_ignore_ascii_case("true");
     unsupported_unless(

@@ -15,6 +15,7 @@ use thalweg_core::Error;
 
 use super::{FILTER_OVERRIDES, validate};
 use crate::extended_json::JsonMode;
+use crate::fields::FieldSelector;
 use crate::filter::{FilterLists, MatchMode, NameList};
 use crate::lenient_json::{parse_document, parse_documents};
 use crate::namespace::Namespace;
@@ -179,6 +180,8 @@ pub enum SnapshotMode {
 #[derive(Debug, Clone)]
 pub struct EventConfig {
     pub json: JsonMode,
+    /// `field.exclude.list` and `field.renames`.
+    pub fields: FieldSelector,
     pub tombstones: bool,
     pub skipped: SkippedOperations,
     pub extended_headers: bool,
@@ -257,6 +260,8 @@ impl MongoConfig {
             snapshot: snapshot(s, raw)?,
             events: EventConfig {
                 json: JsonMode::parse(s.text_or_empty("json.serialization.mode")),
+                fields: FieldSelector::parse(s.text_or_empty("field.exclude.list"), s.text_or_empty("field.renames"))
+                    .map_err(Error::config)?,
                 tombstones: s.bool("tombstones.on.delete"),
                 skipped: skipped(s.list("skipped.operations")),
                 extended_headers: s.bool("extended.headers.enabled"),

@@ -5,6 +5,7 @@ use thalweg_config::rule::topic_name_chars;
 use thalweg_config::{Importance, OptionDef, OptionKind, Width};
 
 use super::checks;
+use crate::fields::{check_excludes, check_renames};
 
 const GROUP: &str = "Events";
 const NO_SIGNALS: &str = "signals are not supported yet";
@@ -90,18 +91,22 @@ pub(super) const OPTIONS: &[OptionDef] = &[
         "field.exclude.list",
         OptionKind::String,
         "Exclude Fields",
-        "Fields (db.collection.field.nested) that are left out of events. Not supported yet.",
+        "Fields (db.collection.field.nested) that are left out of documents and of what an update tells; keys of records \
+         stay whole. `*` in database or collection stands for any text, and letters of either case are equal there. In \
+         arrays it applies to each document, but not in arrays of arrays.",
     )
     .width(Width::Long)
-    .check(checks::field_exclude_list),
+    .check(check_excludes),
     option(
         "field.renames",
         OptionKind::String,
         "Rename Fields",
-        "Fields that get another name (db.collection.field.nested:name). Not supported yet.",
+        "Fields that get another name (db.collection.field.nested:name), which replaces the last part. Applied after \
+         `field.exclude.list`, to the same parts of events. A renamed field moves to the end of its document. If the \
+         new name is taken, `event.processing.failure.handling.mode` says what happens.",
     )
     .width(Width::Long)
-    .check(checks::field_renames),
+    .check(check_renames),
     option(
         "snapshot.collection.filter.overrides",
         OptionKind::String,
