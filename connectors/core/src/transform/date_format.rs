@@ -69,10 +69,16 @@ impl DateFormat {
 
     /// Milliseconds since the epoch as text.
     pub(super) fn write(&self, millis: i64) -> String {
+        let mut out = Vec::new();
+        self.push(millis, &mut out);
+        String::from_utf8_lossy(&out).into_owned()
+    }
+
+    /// Appends milliseconds since the epoch as text.
+    pub(super) fn push(&self, millis: i64, out: &mut Vec<u8>) {
         let days = millis.div_euclid(MILLIS_PER_DAY);
         let (year, month, day) = civil(days);
         let (hour, minute, second, milli) = clock(millis.rem_euclid(MILLIS_PER_DAY));
-        let mut out = Vec::new();
         for piece in &self.pieces {
             let (letter, count) = match piece {
                 Piece::Text(text) => {
@@ -85,7 +91,7 @@ impl DateFormat {
                 b'y' if count == 2 => year.rem_euclid(100),
                 b'y' => year,
                 b'M' if count > 2 => {
-                    push_name(MONTHS[month - 1], count, &mut out);
+                    push_name(MONTHS[month - 1], count, out);
                     continue;
                 }
                 b'M' => month as i64,
@@ -115,7 +121,7 @@ impl DateFormat {
                     continue;
                 }
                 b'E' => {
-                    push_name(WEEKDAYS[(days + 4).rem_euclid(7) as usize], count, &mut out);
+                    push_name(WEEKDAYS[(days + 4).rem_euclid(7) as usize], count, out);
                     continue;
                 }
                 b'Z' => {
@@ -134,7 +140,6 @@ impl DateFormat {
             // Writing into a Vec cannot fail.
             let _ = write!(out, "{number:0count$}");
         }
-        String::from_utf8_lossy(&out).into_owned()
     }
 
     /// The instant that `text` states, in milliseconds since the epoch; `None` if it does not fit the

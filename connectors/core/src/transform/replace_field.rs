@@ -18,9 +18,12 @@ const PURPOSE: &str = "field replacement";
 pub(super) static OPTIONS: OptionTable = table(
     "ReplaceField",
     &[
-        option("exclude", OptionKind::List, Importance::Medium, "Fields to leave out; wins over include.").default(""),
+        option("exclude", OptionKind::List, Importance::Medium, "Fields to leave out; wins over include.")
+            .default("")
+            .aliases(&["blacklist"]),
         option("include", OptionKind::List, Importance::Medium, "Fields to keep. Unset: all that are not left out.")
-            .default(""),
+            .default("")
+            .aliases(&["whitelist"]),
         option("renames", OptionKind::List, Importance::Medium, "New names of fields, as old:new.")
             .default("")
             .check(|text| renames(&thalweg_config::rule::split_plain_list(text)).map(|_| ())),

@@ -36,31 +36,37 @@ pub(super) static OPTIONS: OptionTable = table(
 pub(super) struct TimestampRouter {
     topic_format: Box<str>,
     format: DateFormat,
-    /// Topic and result of the record before: most records go where the one before them went.
-    last: Option<(Arc<str>, String, Arc<str>)>,
+    /// The time of the present record, kept for its memory.
+    time: Vec<u8>,
+    /// Topic, time and result of the record before: most records go where the one before them went.
+    last: Option<(Arc<str>, Vec<u8>, Arc<str>)>,
 }
 
 impl TimestampRouter {
     pub(super) fn make(settings: &Settings) -> Made {
         let format = DateFormat::new(settings.text_or_empty("timestamp.format")).map_err(broken)?;
-        Ok(Box::new(Self { topic_format: settings.text_or_empty("topic.format").into(), format, last: None }))
+        let topic_format = settings.text_or_empty("topic.format").into();
+        Ok(Box::new(Self { topic_format, format, time: Vec::new(), last: None }))
     }
 }
 
 impl Transform for TimestampRouter {
     fn apply(&mut self, record: &mut Record) -> Result<Fate> {
         let millis = record.timestamp.ok_or_else(|| invalid("Timestamp missing on record"))?;
-        let time = self.format.write(millis);
-        if let Some((topic, last_time, routed)) = &self.last
+        self.time.clear();
+        self.format.push(millis, &mut self.time);
+        if let Some((topic, time, routed)) = &self.last
             && *topic == record.topic
-            && *last_time == time
+            && *time == self.time
         {
             record.topic = routed.clone();
             return Ok(Fate::Keep);
         }
+        let time = String::from_utf8_lossy(&self.time);
         let routed: Arc<str> =
             self.topic_format.replace("${topic}", &record.topic).replace("${timestamp}", &time).into();
-        self.last = Some((std::mem::replace(&mut record.topic, routed.clone()), time, routed));
+        let topic = std::mem::replace(&mut record.topic, routed.clone());
+        self.last = Some((topic, self.time.clone(), routed));
         Ok(Fate::Keep)
     }
 }

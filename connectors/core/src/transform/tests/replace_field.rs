@@ -79,3 +79,9 @@ fn the_key() {
     let out = run(&mut chain, heartbeat()).unwrap().unwrap();
     assert_eq!((json(&out.key).as_str(), json(&out.value).as_str()), (r#"{"server":"s"}"#, r#"{"ts_ms":5}"#));
 }
+
+#[test]
+fn older_names_of_the_options() {
+    let mut chain = chain(CLASS, &[("blacklist", "c"), ("whitelist", "c,e")]);
+    assert_eq!(json(&value(&mut chain, row())), r#"{"e":true}"#);
+}
