@@ -98,7 +98,7 @@ impl fmt::Debug for RegexList {
 
 impl Item {
     fn new(text: &str) -> Result<Self, RegexListError> {
-        let pattern = translated(text);
+        let pattern = java_pattern(text);
         // The item by itself first: `a)(b` is only balanced inside of the group below.
         let whole = RegexBuilder::new(&pattern)
             .case_insensitive(true)
@@ -109,8 +109,8 @@ impl Item {
     }
 }
 
-/// The pattern in the engine's syntax: Java's `\Q...\E` written with single escapes.
-fn translated(pattern: &str) -> String {
+/// A Java expression in the engine's syntax: `\Q...\E` is written with single escapes.
+pub fn java_pattern(pattern: &str) -> String {
     let mut out = String::with_capacity(pattern.len());
     let mut chars = pattern.chars().peekable();
     while let Some(c) = chars.next() {
@@ -148,18 +148,23 @@ pub struct RegexListError {
 }
 
 impl RegexListError {
-    /// The commonest mistakes in the words that Java has for them, the others in the engine's.
     fn new(item: &str, error: &fancy_regex::Error) -> Self {
-        let text = match error {
-            fancy_regex::Error::ParseError(_, fancy_regex::ParseError::UnclosedOpenParen) => {
-                format!("Unclosed group near index {}\n{item}", item.chars().count())
-            }
-            fancy_regex::Error::ParseError(_, fancy_regex::ParseError::InvalidClass) => {
-                format!("Unclosed character class near index {}\n{item}", item.chars().count().saturating_sub(1))
-            }
-            other => format!("'{item}' is none: {other}"),
-        };
+        let text = regex_fault(item, error);
         Self { item: item.to_owned(), text }
+    }
+}
+
+/// Why `item` is no expression: the commonest mistakes in the words that Java has for them, the others
+/// in the engine's.
+pub fn regex_fault(item: &str, error: &fancy_regex::Error) -> String {
+    match error {
+        fancy_regex::Error::ParseError(_, fancy_regex::ParseError::UnclosedOpenParen) => {
+            format!("Unclosed group near index {}\n{item}", item.chars().count())
+        }
+        fancy_regex::Error::ParseError(_, fancy_regex::ParseError::InvalidClass) => {
+            format!("Unclosed character class near index {}\n{item}", item.chars().count().saturating_sub(1))
+        }
+        other => format!("'{item}' is none: {other}"),
     }
 }
 

@@ -46,7 +46,8 @@ async fn run_02_wrong_configurations_are_400_with_every_message() -> Result<()> 
         &["Failed to find any class", "MongoDb"],
     )
     .await?;
-    refused(&cluster, with(good.clone(), &[("transforms", "t")]), &["transforms", "t"]).await?;
+    refused(&cluster, with(good.clone(), &[("transforms", "t")]), &["required configuration \"transforms.t.type\""])
+        .await?;
     refused(&cluster, with(good.clone(), &[("value.converter", "no.such.Converter")]), &["value.converter"]).await?;
     refused(&cluster, with(good.clone(), &[("exactly.once.support", "required")]), &["exactly.once.support", "fenced"])
         .await?;

@@ -5,6 +5,7 @@ use thalweg_actors::Registry;
 use thalweg_config::parse::Reading;
 use thalweg_config::{OptionTable, Properties, config_keys, validate_reply};
 use thalweg_core::convert::Role;
+use thalweg_core::transform;
 
 use super::{Api, ApiError, ApiResult};
 
@@ -22,6 +23,10 @@ impl Api {
             all.extend(converters.map(|class| json!({"class": class, "type": "converter", "version": version})));
             let headers = thalweg_config::connector::HEADER_CONVERTERS.iter();
             all.extend(headers.map(|class| json!({"class": class, "type": "header_converter", "version": version})));
+            let predicates = transform::PREDICATES.iter().map(|c| (c.class, "predicate"));
+            let transforms = transform::TRANSFORMS.iter().map(|c| (c.class, "transformation"));
+            let others = predicates.chain(transforms);
+            all.extend(others.map(|(class, kind)| json!({"class": class, "type": kind, "version": version})));
         }
         Value::Array(all)
     }
@@ -34,9 +39,11 @@ impl Api {
             let tables: [&OptionTable; 2] = [connector.options(), &thalweg_config::connector::FRAMEWORK];
             return Ok(config_keys(&tables, &[("connector.plugin.version", version)]));
         }
-        let converter = Role::ALL.iter().find_map(|role| role.class(plugin).ok());
-        match converter {
-            Some(class) => Ok(config_keys(&[class.options], &[])),
+        let converter = Role::ALL.iter().find_map(|role| role.class(plugin).ok()).map(|class| class.options);
+        let transform = || transform::transform_called(plugin).ok().map(|class| class.options);
+        let predicate = || transform::predicate_called(plugin).ok().map(|class| class.options);
+        match converter.or_else(transform).or_else(predicate) {
+            Some(options) => Ok(config_keys(&[options], &[])),
             None => Err(ApiError::not_found(format!("Unknown plugin {plugin}."))),
         }
     }

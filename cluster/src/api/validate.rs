@@ -10,7 +10,6 @@ use thalweg_config::{Properties, Validation};
 use thalweg_core::convert::Role;
 use thalweg_core::delivery::DeliveryMode;
 use thalweg_core::source::CheckReport;
-use thalweg_core::transform::Chain;
 
 use super::{Api, ApiError, ApiResult};
 use crate::raft::command::Delivery;
@@ -78,9 +77,7 @@ fn options(registry: &Registry, worker: &Properties, raw: &Properties) -> ApiRes
                     owners are kept out, and changes may repeat after a failure";
         validation.invalid("exactly.once.support", text);
     }
-    if let Err(error) = Chain::check(config) {
-        validation.error("transforms", error);
-    }
+    validation = validation.merge(thalweg_core::transform::validate(config));
     validation.conclude(thalweg_config::connector::is_strict(config));
     resolution.references.hide_validation(&mut validation);
     let unresolved = resolution.warnings.clone();

@@ -1,15 +1,16 @@
 //! Dates and times of Connect's logical types as text, always in UTC.
 //!
-//! It does not read text, and knows no time zone.
+//! It does not read text, and knows no time zone. Patterns that a user gives are read elsewhere
+//! (`transform`).
 
 use std::io::Write;
 
-const MILLIS_PER_DAY: i64 = 86_400_000;
+pub(crate) const MILLIS_PER_DAY: i64 = 86_400_000;
 const WEEKDAYS: [&str; 7] = ["Sun", "Mon", "Tue", "Wed", "Thu", "Fri", "Sat"];
 const MONTHS: [&str; 12] = ["Jan", "Feb", "Mar", "Apr", "May", "Jun", "Jul", "Aug", "Sep", "Oct", "Nov", "Dec"];
 
 /// Year, month (1..=12), day of a day count from 1970-01-01; proleptic Gregorian.
-fn civil(days: i64) -> (i64, usize, i64) {
+pub(crate) fn civil(days: i64) -> (i64, usize, i64) {
     // Count from 0000-03-01, so that the leap day is the last of its year.
     let days = days + 719_468;
     let era = days.div_euclid(146_097);
@@ -22,34 +23,44 @@ fn civil(days: i64) -> (i64, usize, i64) {
     (year_of_era + era * 400 + i64::from(month <= 2), month as usize, day)
 }
 
+/// Day count from 1970-01-01 of a date; the other way round than [`civil`].
+pub(crate) fn days_of(year: i64, month: i64, day: i64) -> i64 {
+    let year = if month <= 2 { year - 1 } else { year };
+    let era = year.div_euclid(400);
+    let year_of_era = year.rem_euclid(400);
+    let shifted_month = (month + 9) % 12;
+    let day_of_year = (153 * shifted_month + 2) / 5 + day - 1;
+    era * 146_097 + year_of_era * 365 + year_of_era / 4 - year_of_era / 100 + day_of_year - 719_468
+}
+
 /// Hour, minute, second, millisecond.
-fn clock(millis_of_day: i64) -> (i64, i64, i64, i64) {
+pub(crate) fn clock(millis_of_day: i64) -> (i64, i64, i64, i64) {
     let seconds = millis_of_day / 1_000;
     (seconds / 3_600, seconds / 60 % 60, seconds % 60, millis_of_day % 1_000)
 }
 
 /// `yyyy-MM-dd`.
-pub(super) fn date(days: i64, out: &mut Vec<u8>) {
+pub(crate) fn date(days: i64, out: &mut Vec<u8>) {
     let (year, month, day) = civil(days);
     // Writing into a Vec cannot fail.
     let _ = write!(out, "{year:04}-{month:02}-{day:02}");
 }
 
 /// `HH:mm:ss.SSSZ`.
-pub(super) fn time(millis: i64, out: &mut Vec<u8>) {
+pub(crate) fn time(millis: i64, out: &mut Vec<u8>) {
     let (hour, minute, second, milli) = clock(millis.rem_euclid(MILLIS_PER_DAY));
     let _ = write!(out, "{hour:02}:{minute:02}:{second:02}.{milli:03}Z");
 }
 
 /// `yyyy-MM-ddTHH:mm:ss.SSSZ`.
-pub(super) fn timestamp(millis: i64, out: &mut Vec<u8>) {
+pub(crate) fn timestamp(millis: i64, out: &mut Vec<u8>) {
     date(millis.div_euclid(MILLIS_PER_DAY), out);
     out.push(b'T');
     time(millis, out);
 }
 
 /// `Thu Jan 01 00:00:00 UTC 1970`, as `java.util.Date.toString` writes it.
-pub(super) fn java_date(millis: i64, out: &mut Vec<u8>) {
+pub(crate) fn java_date(millis: i64, out: &mut Vec<u8>) {
     let days = millis.div_euclid(MILLIS_PER_DAY);
     let (year, month, day) = civil(days);
     let (hour, minute, second, _) = clock(millis.rem_euclid(MILLIS_PER_DAY));
@@ -59,7 +70,7 @@ pub(super) fn java_date(millis: i64, out: &mut Vec<u8>) {
 }
 
 /// [`java_date`] of a whole day.
-pub(super) fn java_day(days: i64, out: &mut Vec<u8>) {
+pub(crate) fn java_day(days: i64, out: &mut Vec<u8>) {
     java_date(days * MILLIS_PER_DAY, out);
 }
 
@@ -104,6 +115,7 @@ mod tests {
         let mut last = civil(-800_000);
         for days in -799_999..800_000 {
             let next = civil(days);
+            assert_eq!(days_of(next.0, next.1 as i64, next.2), days);
             let same_month = next == (last.0, last.1, last.2 + 1);
             let next_month = next == (last.0, last.1 + 1, 1) && last.2 >= 28;
             let next_year = next == (last.0 + 1, 1, 1) && (last.1, last.2) == (12, 31);

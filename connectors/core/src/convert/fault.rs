@@ -45,7 +45,7 @@ impl Fault {
     }
 }
 
-pub(super) fn type_name(ty: &Type) -> &'static str {
+pub(crate) fn type_name(ty: &Type) -> &'static str {
     match ty {
         Type::Int8 => "INT8",
         Type::Int16 => "INT16",
@@ -62,7 +62,7 @@ pub(super) fn type_name(ty: &Type) -> &'static str {
     }
 }
 
-pub(super) fn kind_name(value: &Value) -> &'static str {
+pub(crate) fn kind_name(value: &Value) -> &'static str {
     match value {
         Value::Null => "null",
         Value::Bool(_) => "boolean",

@@ -3,7 +3,7 @@
 use crate::record::Schema;
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(super) enum Logical {
+pub(crate) enum Logical {
     Decimal,
     /// Days since the epoch.
     Date,
@@ -14,7 +14,7 @@ pub(super) enum Logical {
 }
 
 impl Logical {
-    pub(super) fn of(schema: &Schema) -> Option<Self> {
+    pub(crate) fn of(schema: &Schema) -> Option<Self> {
         match schema.name.as_deref()?.strip_prefix("org.apache.kafka.connect.data.")? {
             "Decimal" => Some(Self::Decimal),
             "Date" => Some(Self::Date),
@@ -26,7 +26,7 @@ impl Logical {
 }
 
 /// Parameter `scale` of a Decimal schema.
-pub(super) fn decimal_scale(schema: &Schema) -> Result<i32, String> {
+pub(crate) fn decimal_scale(schema: &Schema) -> Result<i32, String> {
     let scale = schema.parameters.iter().find(|(key, _)| &**key == "scale").map(|(_, value)| value);
     let scale = scale.ok_or("the Decimal schema has no parameter scale")?;
     scale.parse().map_err(|_| format!("the Decimal schema's parameter scale is not a number: {scale}"))

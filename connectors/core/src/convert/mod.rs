@@ -9,14 +9,14 @@
 //!
 //! It does not: choose topics or partitions, send, or tolerate errors (see `tolerance`).
 
-mod calendar;
+pub(crate) mod calendar;
 pub mod classes;
 mod escape;
-mod fault;
+pub(crate) mod fault;
 mod headers;
 mod json;
 mod json_schema;
-mod logical;
+pub(crate) mod logical;
 pub mod number;
 mod primitive;
 mod text;

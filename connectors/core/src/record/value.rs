@@ -4,8 +4,9 @@ use bytes::Bytes;
 
 use super::text::Text;
 
-#[derive(Debug, Clone, PartialEq)]
+#[derive(Debug, Clone, Default, PartialEq)]
 pub enum Value {
+    #[default]
     Null,
     Bool(bool),
     Int8(i8),

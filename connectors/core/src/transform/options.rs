@@ -1,0 +1,54 @@
+//! Pieces of the option tables of transforms and predicates.
+//!
+//! Kafka Connect publishes these options without a group and without a width; so do we.
+
+use thalweg_config::{CrossCheck, Importance, OptionDef, OptionKind, OptionTable, Width};
+
+use super::java_regex::JavaRegex;
+
+pub(super) const fn option(
+    name: &'static str,
+    kind: OptionKind,
+    importance: Importance,
+    doc: &'static str,
+) -> OptionDef {
+    OptionDef::new(name, kind, doc).framework().group("").width(Width::None).importance(importance)
+}
+
+pub(super) const fn table(
+    title: &'static str,
+    options: &'static [OptionDef],
+    cross_checks: &'static [CrossCheck],
+) -> OptionTable {
+    OptionTable { title, options, open_prefixes: &[], cross_checks }
+}
+
+pub(super) const REPLACE_NULL: OptionDef = option(
+    "replace.null.with.default",
+    OptionKind::Boolean,
+    Importance::Medium,
+    "Whether a null in a field that has a default becomes the default. false: it stays null.",
+)
+.default("true");
+
+pub(super) const FIELD_SYNTAX: OptionDef = option(
+    "field.syntax.version",
+    OptionKind::String,
+    Importance::High,
+    "How a field is named. V1: by its name on the first level. V2: by a path with dots; a name that has dots stands between backticks.",
+)
+.default("V1")
+.one_of(&["V1", "V2"]);
+
+pub(super) fn not_empty(text: &str) -> Result<(), String> {
+    if text.is_empty() { Err("String must be non-empty".to_owned()) } else { Ok(()) }
+}
+
+pub(super) fn not_empty_list(text: &str) -> Result<(), String> {
+    let items = thalweg_config::rule::split_plain_list(text);
+    if items.is_empty() { Err("Empty list".to_owned()) } else { Ok(()) }
+}
+
+pub(super) fn regex(text: &str) -> Result<(), String> {
+    JavaRegex::new(text).map(|_| ()).map_err(|fault| format!("Invalid regex: {fault}"))
+}

@@ -1,0 +1,198 @@
+#![allow(clippy::unwrap_used, clippy::expect_used, clippy::panic)]
+use super::*;
+use crate::error::ErrorKind;
+use crate::transform::classes;
+use crate::transform::support::faults;
+
+fn properties(pairs: &[(&str, &str)]) -> Properties {
+    pairs.iter().map(|(k, v)| ((*k).to_owned(), (*v).to_owned())).collect()
+}
+
+/// Row and message of every error.
+fn errors(pairs: &[(&str, &str)]) -> Vec<(String, String)> {
+    let validation = validate(&properties(pairs));
+    let rows = validation.options.iter();
+    rows.flat_map(|row| row.errors.iter().map(|e| (row.name.clone(), e.clone()))).collect()
+}
+
+fn at(name: &str, message: &str) -> (String, String) {
+    (name.to_owned(), message.to_owned())
+}
+
+#[test]
+fn nothing_configured_is_nothing_to_check() {
+    let validation = validate(&Properties::new());
+    assert!(validation.options.is_empty() && validation.is_valid());
+}
+
+#[test]
+fn errors_stand_at_their_properties() {
+    assert_eq!(
+        errors(&[
+            ("transforms", "route, gone"),
+            ("transforms.route.type", "RegexRouter"),
+            ("transforms.route.regex", "(a")
+        ]),
+        [
+            at(
+                "transforms.route.regex",
+                "Invalid value (a for configuration transforms.route.regex: Invalid regex: Unclosed group near index 2\n(a"
+            ),
+            at(
+                "transforms.route.replacement",
+                "Missing required configuration \"transforms.route.replacement\" which has no default value."
+            ),
+            at(
+                "transforms.gone.type",
+                "Missing required configuration \"transforms.gone.type\" which has no default value."
+            ),
+        ]
+    );
+    assert_eq!(
+        errors(&[("predicates", "p"), ("predicates.p.type", "TopicNameMatches")]),
+        [at(
+            "predicates.p.pattern",
+            "Missing required configuration \"predicates.p.pattern\" which has no default value."
+        )]
+    );
+}
+
+#[test]
+fn unknown_classes() {
+    let of = |class: &str| errors(&[("transforms", "t"), ("transforms.t.type", class)]).remove(0);
+    assert_eq!(
+        of("no.such.Class"),
+        at(
+            "transforms.t.type",
+            "Invalid value no.such.Class for configuration transforms.t.type: Class no.such.Class could not be found."
+        )
+    );
+    assert!(
+        of("org.apache.kafka.connect.transforms.Cast")
+            .1
+            .contains("take org.apache.kafka.connect.transforms.Cast$Key or")
+    );
+    assert!(of("io.debezium.transforms.outbox.EventRouter").1.ends_with("is not supported yet"));
+    let predicate = errors(&[("predicates", "p"), ("predicates.p.type", "RegexRouter")]);
+    assert_eq!(predicate[0].0, "predicates.p.type");
+}
+
+#[test]
+fn predicates_must_be_there() {
+    let filter = [("transforms", "f"), ("transforms.f.type", "Filter")];
+    let with = |more: &[(&str, &str)]| errors(&[&filter, more].concat());
+    assert_eq!(with(&[]), []);
+    let unknown = with(&[("transforms.f.predicate", "p")]);
+    assert_eq!(
+        unknown,
+        [at(
+            "transforms.f.predicate",
+            "Invalid value p for configuration transforms.f.predicate: Predicate 'p' is not in the list of predicates"
+        )]
+    );
+    let negated = with(&[("transforms.f.negate", "true")]);
+    assert_eq!(negated.len(), 1);
+    assert_eq!(negated[0].0, "transforms.f.negate");
+    let wrong = with(&[
+        ("transforms.f.predicate", "p"),
+        ("transforms.f.negate", "x"),
+        ("predicates", "p"),
+        ("predicates.p.type", "RecordIsTombstone"),
+    ]);
+    assert_eq!(
+        wrong[0].1,
+        "Invalid value x for configuration transforms.f.negate: Expected value to be either true or false"
+    );
+}
+
+#[test]
+fn unknown_options_are_unknown_keys() {
+    let validation = validate(&properties(&[
+        ("transforms", "f"),
+        ("transforms.f.type", "Filter"),
+        ("transforms.f.colour", "red"),
+        ("transforms.f.plugin.version", "1"),
+        ("predicates", "p"),
+        ("predicates.p.type", "HasHeaderKey"),
+        ("predicates.p.name", "n"),
+        ("predicates.p.nam", "n"),
+    ]));
+    assert!(validation.is_valid());
+    assert_eq!(validation.unknown_keys().collect::<Vec<_>>(), ["predicates.p.nam", "transforms.f.colour"]);
+}
+
+#[test]
+fn names_of_classes() {
+    for class in classes::TRANSFORMS {
+        let simple = class.class.rsplit('.').next().unwrap();
+        assert_eq!(transform_called(simple).unwrap().class, class.class);
+        assert_eq!(transform_called(class.class).unwrap().class, class.class);
+        assert_eq!(class.class.split('.').next_back().unwrap().split('$').next().unwrap(), class.options.title);
+    }
+    for class in classes::PREDICATES {
+        assert_eq!(predicate_called(class.options.title).unwrap().class, class.class);
+    }
+    assert!(classes::TRANSFORMS.is_sorted_by_key(|c| c.class) && classes::PREDICATES.is_sorted_by_key(|c| c.class));
+}
+
+#[test]
+fn options_are_published_as_kafka_connect_does() {
+    let regex = transform_called("RegexRouter").unwrap().options;
+    let keys = thalweg_config::config_keys(&[regex], &[]);
+    assert_eq!(keys[0]["name"], "regex");
+    assert_eq!(keys[0]["importance"], "HIGH");
+    assert_eq!(keys[0]["group"], serde_json::Value::Null);
+    assert_eq!(keys[0]["order_in_group"], -1);
+    assert_eq!(keys[0]["width"], "NONE");
+    assert_eq!(keys[0]["required"], true);
+    assert_eq!(keys.as_array().unwrap().len(), 2);
+}
+
+#[test]
+fn options_of_single_classes() {
+    type Case<'a> = (&'a str, &'a [(&'a str, &'a str)], &'a str);
+    let wrong: &[Case<'_>] = &[
+        ("RegexRouter", &[("regex", "a"), ("replacement", "$1")], "transforms.t.replacement: Invalid replacement"),
+        ("ReplaceField$Key", &[("renames", "a")], "transforms.t.renames: Invalid rename mapping: a"),
+        ("InsertField$Key", &[], "No field insertion configured"),
+        (
+            "InsertField$Key",
+            &[("static.field", "f")],
+            "transforms.t.static.value: No value specified for static field: f",
+        ),
+        (
+            "InsertField$Key",
+            &[("offset.field", "f"), ("topic.field", "t")],
+            "transforms.t.offset.field is not supported",
+        ),
+        ("ValueToKey", &[("fields", "")], "transforms.t.fields: Empty list"),
+        ("ExtractField$Value", &[("field", "`a"), ("field.syntax.version", "V2")], "Incomplete backtick pair"),
+        ("ExtractField$Value", &[("field", "a"), ("field.syntax.version", "V3")], "transforms.t.field.syntax.version"),
+        ("TimestampConverter$Key", &[("target.type", "string")], "transforms.t.format"),
+        ("TimestampConverter$Key", &[("target.type", "unix"), ("format", "ww")], "pattern letter 'w'"),
+        ("TimestampConverter$Key", &[("target.type", "x")], "transforms.t.target.type: String must be one of"),
+        ("Cast$Key", &[("spec", "int32,a:int8")], "must be the only entry"),
+        ("Cast$Key", &[("spec", "a:bytes")], "transforms.t.spec: Invalid type found in casting spec: bytes"),
+        ("Cast$Key", &[("spec", "")], "Must specify at least one field to cast."),
+        ("SetSchemaMetadata$Key", &[], "Neither schema name nor version configured"),
+        ("SetSchemaMetadata$Key", &[("schema.version", "x")], "Not a number of type INT"),
+        ("MaskField$Key", &[("fields", "a"), ("replacement", "")], "String must be non-empty"),
+        ("HeaderFrom$Key", &[("fields", "a,b"), ("headers", "c"), ("operation", "move")], "same number of elements"),
+        ("HeaderFrom$Key", &[("fields", "a"), ("headers", "c"), ("operation", "x")], "move, copy"),
+        ("DropHeaders", &[], "transforms.t.headers"),
+        ("InsertHeader", &[("header", "h")], "transforms.t.value.literal"),
+        ("TimestampRouter", &[("timestamp.format", "uu")], "pattern letter 'u'"),
+        ("HoistField$Key", &[], "transforms.t.field"),
+    ];
+    for (class, options, expected) in wrong {
+        let found = faults(class, options);
+        assert!(found.iter().any(|text| text.contains(expected)), "{class} {options:?}: {found:?}");
+    }
+}
+
+#[test]
+fn a_chain_is_not_made_from_errors() {
+    let error = Chain::from_config(&properties(&[("transforms", "t")])).err().unwrap();
+    assert_eq!(error.kind, ErrorKind::Config);
+    assert!(error.message.contains("transforms.t.type"));
+}
