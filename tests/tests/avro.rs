@@ -76,7 +76,14 @@ async fn a_reader_decodes_changes_with_the_schemas_of_the_registry() -> Result<(
     let collection = set.client().await?.database(&database).collection::<Document>("c");
     collection.insert_one(doc! {"_id": 1, "text": "grüße"}).await?;
     let rest = cluster.rest()?;
-    rest.create(&name, avro(connector(set, &name, &database), &registry.url())).await?;
+    let config = avro(connector(set, &name, &database), &registry.url());
+    let path = "/connector-plugins/MongoDbConnector/config/validate";
+    let (status, reply) = rest.put(path, Some(&with(config.clone(), &[("name", &name)]))).await?;
+    assert_eq!((status, &reply["error_count"]), (200, &Value::from(0)), "{reply}");
+    let rows = reply["configs"].as_array().context("configs")?;
+    let row = rows.iter().find(|row| row["value"]["name"] == "field.name.adjustment.mode").context("the row")?;
+    assert_eq!(row["value"]["value"], "avro", "the connector itself names the Avro converter");
+    rest.create(&name, config).await?;
     rest.awaits(&name, 1, "RUNNING").await?;
     let topic_name = format!("{name}.{database}.c");
     let topic = Topic::read(&broker.bootstrap(), &topic_name)?;

@@ -247,6 +247,7 @@ impl Encoder {
                     prepared = &mut prepared => break prepared,
                     () = at(self.ledger.due()) => self.ledger.tick(),
                     _ = &mut expired => {
+                        self.gave_up_waiting = true;
                         let text = "the schema registry has not answered while the task was ending";
                         return Err(Exit::failed(Error::new(ErrorKind::Timeout, Phase::Convert, text)));
                     }

@@ -307,6 +307,16 @@ mod tests {
 
     /// Collection names and what they became, as recorded from Debezium 3.6.1.
     #[test]
+    fn field_names_are_fit_for_avro_if_the_connector_itself_writes_it() {
+        let mode =
+            |property: &str, class: &str| NameAdjustment::default_for_fields(&Properties::from([(property, class)]));
+        assert_eq!(mode("value.converter", "io.confluent.connect.avro.AvroConverter"), NameAdjustment::Avro);
+        assert_eq!(mode("key.converter", "AvroConverter"), NameAdjustment::Avro);
+        assert_eq!(mode("key.converter", "JsonConverter"), NameAdjustment::None);
+        assert_eq!(mode("name", "AvroConverter"), NameAdjustment::None);
+    }
+
+    #[test]
     fn mgo_10_odd_names_as_recorded() {
         let plain = naming(NameAdjustment::None);
         let avro = naming(NameAdjustment::Avro);

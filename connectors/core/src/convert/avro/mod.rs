@@ -23,6 +23,8 @@ mod registry;
 mod schema;
 mod store;
 mod subject;
+#[cfg(test)]
+mod tls_tests;
 
 pub use converter::AvroConverter;
 

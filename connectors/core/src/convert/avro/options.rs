@@ -49,7 +49,7 @@ const OWN_RETRIES: &str = "errors.retry.timeout and errors.retry.delay.max.ms of
 const STORE_TYPE: &str = "what a store is is seen in its content: PEM or PKCS12";
 
 pub(in super::super) static OPTIONS: OptionTable = OptionTable {
-    title: "AvroConverter",
+    title: "Options of the Avro converter, below key.converter. and value.converter.",
     options: &[
         TYPE,
         registry(
@@ -195,7 +195,6 @@ pub(in super::super) static OPTIONS: OptionTable = OptionTable {
             "Schemas whose ids are remembered. Beyond, all are forgotten and asked for again.",
         )
         .default("1000")
-        .aliases(&["schemas.cache.size"])
         .at_least(1),
         schemas("max.schemas.per.subject", OptionKind::Int, "Accepted for compatibility and without effect.")
             .default("1000")

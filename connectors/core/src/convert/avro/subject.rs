@@ -6,9 +6,9 @@ use super::super::fault::{Fault, Outcome};
 /// `key.subject.name.strategy` and `value.subject.name.strategy`.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum SubjectStrategy {
-    TopicName,
-    RecordName,
-    TopicRecordName,
+    Topic,
+    Record,
+    TopicAndRecord,
 }
 
 impl SubjectStrategy {
@@ -22,9 +22,9 @@ impl SubjectStrategy {
     /// From the canonical text of the option.
     pub(super) fn from_option(class: &str) -> Self {
         match class.rsplit('.').next() {
-            Some("RecordNameStrategy") => Self::RecordName,
-            Some("TopicRecordNameStrategy") => Self::TopicRecordName,
-            _ => Self::TopicName,
+            Some("RecordNameStrategy") => Self::Record,
+            Some("TopicRecordNameStrategy") => Self::TopicAndRecord,
+            _ => Self::Topic,
         }
     }
 
@@ -42,9 +42,9 @@ impl SubjectStrategy {
             })
         };
         Ok(match self {
-            Self::TopicName => format!("{topic}-{}", if role == Role::Key { "key" } else { "value" }),
-            Self::RecordName => record()?.to_owned(),
-            Self::TopicRecordName => format!("{topic}-{}", record()?),
+            Self::Topic => format!("{topic}-{}", if role == Role::Key { "key" } else { "value" }),
+            Self::Record => record()?.to_owned(),
+            Self::TopicAndRecord => format!("{topic}-{}", record()?),
         })
     }
 }
