@@ -78,7 +78,7 @@ async fn a_reader_decodes_changes_with_the_schemas_of_the_registry() -> Result<(
     let rest = cluster.rest()?;
     let config = avro(connector(set, &name, &database), &registry.url());
     let path = "/connector-plugins/MongoDbConnector/config/validate";
-    let (status, reply) = rest.put(path, Some(&with(config.clone(), &[("name", &name)]))).await?;
+    let (status, reply) = rest.put(path, Some(&with(config.clone(), &[("name", name.as_str())]))).await?;
     assert_eq!((status, &reply["error_count"]), (200, &Value::from(0)), "{reply}");
     let rows = reply["configs"].as_array().context("configs")?;
     let row = rows.iter().find(|row| row["value"]["name"] == "field.name.adjustment.mode").context("the row")?;

@@ -28,11 +28,6 @@ const fn strategy(name: &'static str, doc: &'static str) -> OptionDef {
     schemas(name, OptionKind::Class, doc)
         .rule(thalweg_config::Rule::Class(SubjectStrategy::CLASSES))
         .default(SubjectStrategy::CLASSES[0])
-        .value_aliases(&[
-            ("TopicNameStrategy", "io.confluent.kafka.serializers.subject.TopicNameStrategy"),
-            ("RecordNameStrategy", "io.confluent.kafka.serializers.subject.RecordNameStrategy"),
-            ("TopicRecordNameStrategy", "io.confluent.kafka.serializers.subject.TopicRecordNameStrategy"),
-        ])
         .importance(Importance::Medium)
         .width(Width::Long)
 }
