@@ -1,7 +1,7 @@
 //! Records become messages: the task's transforms and converters, and what follows when one fails.
 //!
-//! Buffers are reused, so a message costs no allocation here. It does not: send, wait, or know
-//! positions.
+//! Buffers are reused, so a message costs no allocation here. It waits only in [`Coder::prepare`], for what
+//! a converter needs from elsewhere. It does not: send, or know positions.
 
 use std::hash::{BuildHasher, RandomState};
 use std::ops::Range;
@@ -10,12 +10,12 @@ use std::time::Instant;
 
 use thalweg_config::Properties;
 use thalweg_config::connector::FRAMEWORK;
-use thalweg_core::Error;
-use thalweg_core::convert::{Converters, Written};
+use thalweg_core::convert::{Converter, Converters, Written};
 use thalweg_core::delivery::{EncodedHeaders, Message};
 use thalweg_core::record::{Datum, Headers, Record};
 use thalweg_core::tolerance::{Attempt, ErrorCounters, Stage, Tolerance, Verdict};
 use thalweg_core::transform::Chain;
+use thalweg_core::{Error, ErrorKind, Phase};
 
 pub(crate) struct Coder {
     chain: Chain,
@@ -25,8 +25,21 @@ pub(crate) struct Coder {
     /// Key and value of the present message, one behind the other.
     buffer: Vec<u8>,
     headers: EncodedHeaders,
+    /// Which converter has to be prepared, and how often that was done for the present message.
+    waiting: Option<Part>,
+    prepared: u8,
     random: RandomState,
 }
+
+/// Part of a message with a converter of its own.
+#[derive(Debug, Clone, Copy)]
+enum Part {
+    Key,
+    Value,
+}
+
+/// Once for the key and once for the value; more means that a converter never has enough.
+const MOST_PREPARED: u8 = 4;
 
 /// Where the parts of the present message are in the buffer.
 pub(crate) struct Encoded {
@@ -73,6 +86,8 @@ impl Coder {
             tolerance: Tolerance::from_settings(&settings, connector, task, counters),
             buffer: Vec::new(),
             headers: EncodedHeaders::default(),
+            waiting: None,
+            prepared: 0,
             random: RandomState::new(),
         })
     }
@@ -95,22 +110,55 @@ impl Coder {
         })
     }
 
-    /// Encodes into the buffer, over the message before.
-    pub(crate) fn encode(&mut self, record: &Record) -> Result<Encoded, Fault> {
+    /// Encodes into the buffer, over the message before. `None`: [`Coder::prepare`] has to be awaited
+    /// first.
+    pub(crate) fn encode(&mut self, record: &Record) -> Result<Option<Encoded>, Fault> {
         self.buffer.clear();
         self.buffer.shrink_to(KEPT_BYTES);
         let Converters { key, value, headers } = &mut self.converters;
         let fault = |stage, class| move |error| Fault { stage, class, error };
-        let encoded = headers.encode(&record.headers).cloned();
+        let encoded = headers.encode(&record.topic, &record.headers).cloned();
         self.headers = encoded.map_err(fault(Stage::HeaderConverter, headers.class()))?;
-        let written = key.convert_datum(&record.key, &mut self.buffer);
+        let written = key.convert_datum(&record.topic, &record.key, &mut self.buffer);
         let written = written.map_err(fault(Stage::KeyConverter, key.class()))?;
+        if written == Written::Waiting {
+            self.waiting = Some(Part::Key);
+            return Ok(None);
+        }
         let key_end = self.buffer.len();
         let key_range = (written == Written::Bytes).then_some(0..key_end);
-        let written = value.convert_datum(&record.value, &mut self.buffer);
+        let written = value.convert_datum(&record.topic, &record.value, &mut self.buffer);
         let written = written.map_err(fault(Stage::ValueConverter, value.class()))?;
+        if written == Written::Waiting {
+            self.waiting = Some(Part::Value);
+            return Ok(None);
+        }
+        self.prepared = 0;
         let value_range = (written == Written::Bytes).then_some(key_end..self.buffer.len());
-        Ok(Encoded { key: key_range, value: value_range })
+        Ok(Some(Encoded { key: key_range, value: value_range }))
+    }
+
+    /// Lets the converter that could not write its part get what it needs. Ends by itself after the
+    /// converter's time limits; may be given up at any time.
+    pub(crate) async fn prepare(&mut self) -> Result<(), Fault> {
+        let Some(part) = self.waiting.take() else { return Ok(()) };
+        let (stage, converter): (_, &mut dyn Converter) = match part {
+            Part::Key => (Stage::KeyConverter, &mut *self.converters.key),
+            Part::Value => (Stage::ValueConverter, &mut *self.converters.value),
+        };
+        let class = converter.class();
+        let prepared = match converter.prepare().await {
+            Ok(()) if self.prepared >= MOST_PREPARED => {
+                let text = format!("{class} asks for its preparation again and again");
+                Err(Error::new(ErrorKind::Internal, Phase::Convert, text))
+            }
+            prepared => prepared,
+        };
+        self.prepared += u8::from(prepared.is_ok());
+        prepared.map_err(|error| {
+            self.prepared = 0;
+            Fault { stage, class, error }
+        })
     }
 
     /// The message that was encoded last.

@@ -32,6 +32,8 @@ pub enum Wait {
     StartPosition = 7,
     /// It has ended.
     End = 8,
+    /// A converter asks the schema registry.
+    SchemaRegistry = 9,
 }
 
 impl Wait {
@@ -45,6 +47,7 @@ impl Wait {
             6 => Self::FormerOwner,
             7 => Self::StartPosition,
             8 => Self::End,
+            9 => Self::SchemaRegistry,
             _ => Self::None,
         }
     }
@@ -62,6 +65,7 @@ impl fmt::Display for Wait {
             Self::FormerOwner => "waiting for the last sends of the former owner",
             Self::StartPosition => "waiting for the starting position to be stored",
             Self::End => "ended",
+            Self::SchemaRegistry => "waiting for the schema registry",
         })
     }
 }
@@ -176,7 +180,7 @@ mod tests {
 
     #[test]
     fn back_pressure_and_pause_are_not_hangs() {
-        for wait in [Wait::Queue, Wait::Paused, Wait::Broker, Wait::Input] {
+        for wait in [Wait::Queue, Wait::Paused, Wait::Broker, Wait::Input, Wait::SchemaRegistry] {
             let mut scene = Scene::new(LIMIT);
             scene.pulse.set(wait);
             assert!((0..1000).step_by(10).all(|second| scene.look(second, 0).is_none()), "{wait}");

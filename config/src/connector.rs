@@ -15,6 +15,7 @@ pub const STRICT: &str = "thalweg.config.strict";
 
 /// Converters for keys and values that this build knows.
 pub const CONVERTERS: &[&str] = &[
+    "io.confluent.connect.avro.AvroConverter",
     "org.apache.kafka.connect.converters.BooleanConverter",
     "org.apache.kafka.connect.converters.ByteArrayConverter",
     "org.apache.kafka.connect.converters.DoubleConverter",

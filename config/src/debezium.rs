@@ -336,7 +336,7 @@ pub const DEBEZIUM_COMMON: &[OptionDef] = &[
         OptionKind::String,
         CONNECTOR,
         "Field Name Adjustment",
-        "How names of fields become valid in Avro.",
+        "How names of fields become valid in Avro. Unset: avro, if the connector itself names the Avro converter.",
     ))
     .default("none")
     .one_of(ADJUSTMENT_MODES),

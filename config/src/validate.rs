@@ -93,10 +93,11 @@ impl Validation {
         }
     }
 
-    /// Gives an option that is not set a default that only the caller knows (the worker's converter).
+    /// Gives an option that is not set a default that only the caller knows (the worker's converter, or one
+    /// that another option decides).
     pub fn default_to(&mut self, name: &str, text: &str) {
         let Some(row) = self.options.iter_mut().find(|o| o.name == name) else { return };
-        let unset = row.value.is_none() && row.errors.is_empty();
+        let unset = !self.keys.contains_key(name) && row.errors.is_empty();
         row.default = Some(text.to_owned());
         if unset {
             row.value = Some(text.to_owned());

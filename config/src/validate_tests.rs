@@ -425,6 +425,21 @@ fn the_version_of_a_plugin_is_default_value_and_recommendation() {
 }
 
 #[test]
+fn a_default_that_another_option_decides_leaves_what_was_given() {
+    for (given, seen) in [(None, "all"), (Some("none"), "none"), (Some("all"), "all")] {
+        let mut p = Properties::from([("name", "c"), ("connector.class", "MongoDb")]);
+        if let Some(given) = given {
+            p.set("errors.tolerance", given);
+        }
+        let mut v = connector::validate(&p);
+        v.default_to("errors.tolerance", "all");
+        let row = v.option("errors.tolerance").unwrap();
+        assert_eq!((row.default.as_deref(), row.value.as_deref()), (Some("all"), Some(seen)));
+        assert_eq!(v.settings.text("errors.tolerance"), Some(seen));
+    }
+}
+
+#[test]
 fn the_validate_reply_has_the_recorded_shape() {
     let mut p = good();
     for (k, v) in [("name", "c"), ("connector.class", "MongoDb"), ("poll.interval.ms", "50"), ("tasks.max", "0")] {

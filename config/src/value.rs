@@ -2,6 +2,8 @@
 //!
 //! It does not look at other options and does not know prefixes.
 
+use std::borrow::Cow;
+
 use crate::mask;
 use crate::option::{OptionDef, OptionKind, Rule, Wording};
 use crate::rule;
@@ -262,9 +264,11 @@ pub(crate) fn message(def: &OptionDef, name: &str, given: Option<&str>, text: &s
         }
         (Wording::Framework, given) => {
             let shown = match given {
-                None => "null",
-                Some(_) if is_hidden(def) || mask::is_secret(name) => HIDDEN,
-                Some(given) => given,
+                None => "null".into(),
+                Some(_) if is_hidden(def) || mask::is_secret(name) => HIDDEN.into(),
+                // An address may have a login in it.
+                Some(given) if given.contains("://") => mask::text(given).into(),
+                Some(given) => Cow::Borrowed(given),
             };
             format!("Invalid value {shown} for configuration {name}: {text}")
         }

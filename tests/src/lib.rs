@@ -3,5 +3,5 @@
 
 pub use thalweg_services::{
     Broker, BrokerOptions, Cluster, MemberOptions, Node, Process, Proxy, Received, ReplicaSet, Rest, Role, Router,
-    Shards, Topic, free_port, node, pin, until,
+    SchemaRegistry, Shards, Topic, free_port, node, pin, until,
 };

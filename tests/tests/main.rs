@@ -1,6 +1,7 @@
 //! End-to-end tests: the real binary against real MongoDB and real Kafka.
 
 mod architecture;
+mod avro;
 mod doors;
 mod health;
 mod lifecycle;

@@ -7,13 +7,16 @@ use std::path::Path;
 use anyhow::{Result, ensure};
 use thalweg_config::reference::markdown;
 use thalweg_config::{OptionTable, connector, node};
+use thalweg_core::convert::Role;
 
 #[test]
 fn the_option_reference_is_current() -> Result<()> {
+    let avro = Role::Value.class("AvroConverter").map_err(anyhow::Error::msg)?;
     let tables: &[(&str, &OptionTable)] = &[
         ("node.md", &node::WORKER),
         ("connector.md", &connector::FRAMEWORK),
         ("connector-kafka.md", &thalweg_kafka::CONNECTOR_OPTIONS),
+        ("converter-avro.md", avro.options),
         ("mongodb.md", &thalweg_mongodb::options::TABLE),
     ];
     let folder = Path::new(env!("CARGO_MANIFEST_DIR")).join("../docs/options");

@@ -132,8 +132,8 @@ impl Encoder {
         Ok(())
     }
 
-    /// Encodes one record and hands it to the producer. Waits only if there is no room, or for the
-    /// first message of a topic.
+    /// Encodes one record and hands it to the producer. Waits only if there is no room, for the first
+    /// message of a topic, or for a schema that its converter does not know yet.
     async fn send(
         &mut self,
         producer: &mut dyn Producer,
@@ -150,14 +150,17 @@ impl Encoder {
         }
         let mut attempt = None;
         let encoded = loop {
-            match self.coder.encode(&record) {
-                Ok(encoded) => break encoded,
-                Err(fault) => {
-                    if !self.judge(producer, &mut attempt, fault, &record, index).await? {
-                        self.pass_by(index, record.position);
-                        return Ok(());
-                    }
-                }
+            let fault = match self.coder.encode(&record) {
+                Ok(Some(encoded)) => break encoded,
+                Ok(None) => match self.prepare_converter(producer).await? {
+                    Ok(()) => continue,
+                    Err(fault) => fault,
+                },
+                Err(fault) => fault,
+            };
+            if !self.judge(producer, &mut attempt, fault, &record, index).await? {
+                self.pass_by(index, record.position);
+                return Ok(());
             }
         };
         let size = encoded.size();
@@ -229,6 +232,30 @@ impl Encoder {
         }
         self.last[index] = record.position;
         Ok(())
+    }
+
+    /// Waits until a converter has what it needs, or has failed to get it.
+    async fn prepare_converter(&mut self, producer: &mut dyn Producer) -> Result<Result<(), Fault>, Exit> {
+        self.hand_over(producer).await?;
+        let memory = self.memory.clone();
+        let _registry = memory.encoder.waiting(Wait::SchemaRegistry);
+        let prepared = {
+            let mut prepared = pin!(self.coder.prepare());
+            let mut expired = pin!(drain_expired(&self.signals, &self.node));
+            loop {
+                tokio::select! {
+                    prepared = &mut prepared => break prepared,
+                    () = at(self.ledger.due()) => self.ledger.tick(),
+                    _ = &mut expired => {
+                        self.gave_up_waiting = true;
+                        let text = "the schema registry has not answered while the task was ending";
+                        return Err(Exit::failed(Error::new(ErrorKind::Timeout, Phase::Convert, text)));
+                    }
+                }
+            }
+        };
+        check_lease(&*self.node.port)?;
+        Ok(prepared)
     }
 
     /// Waits for a free number: so many messages are on their way that the broker has to answer first.

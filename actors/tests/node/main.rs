@@ -8,4 +8,5 @@ mod lease;
 mod lifecycle;
 mod poison;
 mod resume;
+mod schemas;
 mod support;

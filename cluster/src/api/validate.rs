@@ -9,6 +9,7 @@ use thalweg_config::provider::Resolution;
 use thalweg_config::{Properties, Validation};
 use thalweg_core::convert::Role;
 use thalweg_core::delivery::DeliveryMode;
+use thalweg_core::naming::NameAdjustment;
 use thalweg_core::source::CheckReport;
 
 use super::{Api, ApiError, ApiResult};
@@ -50,6 +51,10 @@ fn options(registry: &Registry, worker: &Properties, raw: &Properties) -> ApiRes
         }
     }
     validation = validation.merge(connector.validate(config));
+    let field_names = NameAdjustment::default_for_fields(config);
+    if field_names != NameAdjustment::None {
+        validation.default_to("field.name.adjustment.mode", field_names.as_option());
+    }
     for role in Role::ALL {
         match role.validate(config, worker) {
             // Options of the worker's converter are no options of the connector, except for their errors.

@@ -244,7 +244,7 @@ mod tests {
         let mut converter = JsonConverter::with_schemas();
         let mut out = Vec::new();
         let key = Datum::new(transaction_key(), Value::Struct(vec![Value::text("7")]));
-        converter.convert_datum(&key, &mut out).unwrap();
+        converter.convert_datum(&"t".into(), &key, &mut out).unwrap();
         assert_eq!(
             std::str::from_utf8(&out).unwrap(),
             r#"{"schema":{"type":"struct","fields":[{"type":"string","optional":false,"field":"id"}],"optional":false,"name":"io.debezium.connector.common.TransactionMetadataKey","version":1},"payload":{"id":"7"}}"#
@@ -258,7 +258,7 @@ mod tests {
             Value::Array(vec![collection]),
             Value::Int64(1_000),
         ]);
-        converter.convert_datum(&Datum::new(transaction_value(), end), &mut out).unwrap();
+        converter.convert_datum(&"t".into(), &Datum::new(transaction_value(), end), &mut out).unwrap();
         assert_eq!(
             std::str::from_utf8(&out).unwrap(),
             r#"{"schema":{"type":"struct","fields":[{"type":"string","optional":false,"field":"status"},{"type":"string","optional":false,"field":"id"},{"type":"int64","optional":true,"field":"event_count"},{"type":"array","items":{"type":"struct","fields":[{"type":"string","optional":false,"field":"data_collection"},{"type":"int64","optional":false,"field":"event_count"}],"optional":false,"name":"event.collection","version":1},"optional":true,"field":"data_collections"},{"type":"int64","optional":false,"field":"ts_ms"}],"optional":false,"name":"io.debezium.connector.common.TransactionMetadataValue","version":1},"payload":{"status":"END","id":"7","event_count":2,"data_collections":[{"data_collection":"db.c","event_count":2}],"ts_ms":1000}}"#
@@ -269,7 +269,7 @@ mod tests {
     fn context_headers_as_recorded() {
         let headers = context_headers("shop", 0, "mongodb", "01a22885-c306-745a-80ce-80cb961a59b4");
         let mut encoder = HeaderEncoder::new(Box::new(SimpleHeaderConverter));
-        let encoded = encoder.encode(&headers).unwrap();
+        let encoded = encoder.encode(&"t".into(), &headers).unwrap();
         let texts: Vec<_> =
             encoded.iter().map(|(n, v)| (&**n, String::from_utf8(v.clone().unwrap()).unwrap())).collect();
         assert_eq!(

@@ -116,7 +116,7 @@ mod tests {
 
     fn json(datum: &Datum) -> String {
         let mut out = Vec::new();
-        JsonConverter::with_schemas().convert_datum(datum, &mut out).unwrap();
+        JsonConverter::with_schemas().convert_datum(&"t".into(), datum, &mut out).unwrap();
         String::from_utf8(out).unwrap()
     }
 

@@ -12,7 +12,9 @@ use std::collections::HashMap;
 use std::sync::Arc;
 
 use parking_lot::Mutex;
+use thalweg_config::Properties;
 
+use crate::convert::Role;
 use crate::error::{Error, ErrorKind, Phase, Result};
 
 /// Longest topic name that Kafka takes.
@@ -40,6 +42,25 @@ impl NameAdjustment {
             "avro" => Self::Avro,
             "avro_unicode" => Self::AvroUnicode,
             _ => Self::None,
+        }
+    }
+
+    /// What `field.name.adjustment.mode` is if it is not set: with Avro named in the connector's own
+    /// configuration names become valid in Avro. The node's converter does not count, as in Debezium.
+    pub fn default_for_fields(connector: &Properties) -> Self {
+        let is_avro = |role: Role| {
+            let class = connector.get(role.property()).and_then(|name| role.class(name).ok());
+            class.is_some_and(|class| class.class.ends_with(".AvroConverter"))
+        };
+        if is_avro(Role::Key) || is_avro(Role::Value) { Self::Avro } else { Self::None }
+    }
+
+    /// The canonical text of the option.
+    pub const fn as_option(self) -> &'static str {
+        match self {
+            Self::None => "none",
+            Self::Avro => "avro",
+            Self::AvroUnicode => "avro_unicode",
         }
     }
 
@@ -286,6 +307,16 @@ mod tests {
 
     /// Collection names and what they became, as recorded from Debezium 3.6.1.
     #[test]
+    fn field_names_are_fit_for_avro_if_the_connector_itself_writes_it() {
+        let mode =
+            |property: &str, class: &str| NameAdjustment::default_for_fields(&Properties::from([(property, class)]));
+        assert_eq!(mode("value.converter", "io.confluent.connect.avro.AvroConverter"), NameAdjustment::Avro);
+        assert_eq!(mode("key.converter", "AvroConverter"), NameAdjustment::Avro);
+        assert_eq!(mode("key.converter", "JsonConverter"), NameAdjustment::None);
+        assert_eq!(mode("name", "AvroConverter"), NameAdjustment::None);
+    }
+
+    #[test]
     fn mgo_10_odd_names_as_recorded() {
         let plain = naming(NameAdjustment::None);
         let avro = naming(NameAdjustment::Avro);
@@ -350,6 +381,7 @@ mod tests {
         assert_eq!(AvroUnicode.field_name("a.b"), "a_u002eb");
         assert_eq!(None.field_name("my col#b"), "my col#b");
         for (text, mode) in ADJUSTMENTS.iter().zip([None, Avro, AvroUnicode]) {
+            assert_eq!(mode.as_option(), *text);
             assert_eq!(NameAdjustment::from_option(text), mode);
         }
     }

@@ -13,7 +13,7 @@ use std::time::{Duration, Instant, SystemTime, UNIX_EPOCH};
 
 use thalweg_config::Settings;
 
-use crate::error::Error;
+use crate::error::{Error, ErrorKind, Phase};
 use crate::record::Record;
 
 /// Where a record was when it failed.
@@ -135,7 +135,7 @@ impl Tolerance {
         let wall = SystemTime::now().duration_since(UNIX_EPOCH).unwrap_or_default();
         self.counters.last_error_timestamp.store(wall.as_millis() as i64, Ordering::Relaxed);
         self.report(at, &error, record);
-        if self.skip {
+        if self.skip && concerns_record(&error) {
             count(&self.counters.total_records_skipped);
             return Verdict::Skip;
         }
@@ -177,6 +177,14 @@ impl Tolerance {
     }
 }
 
+/// Whether leaving the record out would help. A converter that cannot reach its schema registry fails for
+/// every record alike: leaving them out would lose all changes of an outage.
+fn concerns_record(error: &Error) -> bool {
+    use ErrorKind as K;
+    let elsewhere = matches!(error.kind, K::Connect | K::Timeout | K::Auth | K::Permission | K::Tls | K::Config);
+    !(elsewhere && error.phase == Phase::Convert)
+}
+
 /// The error that stops the task: Kafka Connect's first line, the failure itself as its cause.
 fn exceeded((stage, class): (Stage, &str), error: Error, record: &Record) -> Error {
     let place = format!("stage {} with class {class}, record for topic {}", stage.name(), record.topic);
@@ -203,7 +211,7 @@ mod tests {
     use thalweg_config::{Properties, connector::FRAMEWORK};
 
     use super::*;
-    use crate::error::{ErrorKind, Phase, Policy};
+    use crate::error::Policy;
     use crate::position::Position;
     use crate::record::{Datum, Headers};
 
@@ -282,6 +290,9 @@ mod tests {
             assert!(matches!(verdict, Verdict::Skip));
         }
         assert_eq!(counts(&tolerance), [3, 3, 3, 0, 3]);
+        let verdict = tolerance.judge(&mut Attempt::new(now), AT, retriable(), &record(), now, 0.0);
+        let Verdict::Fail(error) = verdict else { panic!("an outage is no reason to leave records out: {verdict:?}") };
+        assert!(error.is_retriable());
     }
 
     #[test]

@@ -52,7 +52,7 @@ fn json(converter: &mut JsonConverter, datum: &Datum) -> Option<String> {
     if datum.is_none() {
         return None;
     }
-    converter.convert(datum.schema.as_ref(), &datum.value, &mut out).unwrap();
+    converter.convert(&"t".into(), datum.schema.as_ref(), &datum.value, &mut out).unwrap();
     Some(String::from_utf8(out).unwrap())
 }
 

@@ -12,9 +12,13 @@ use anyhow::{Context, Result, bail};
 
 const MONGOD: &str = include_str!("../mongod.sh");
 const KAFKA: &str = include_str!("../kafka.sh");
+#[cfg(feature = "nodes")]
+const REGISTRY: &str = include_str!("../registry.sh");
 
 static MONGOD_PATH: OnceLock<Result<PathBuf, String>> = OnceLock::new();
 static KAFKA_PATH: OnceLock<Result<PathBuf, String>> = OnceLock::new();
+#[cfg(feature = "nodes")]
+static REGISTRY_PATH: OnceLock<Result<PathBuf, String>> = OnceLock::new();
 
 /// Path of a mongod 6.0.5 binary.
 pub fn mongod_binary() -> Result<PathBuf> {
@@ -32,6 +36,15 @@ pub fn use_mongod(path: PathBuf) {
 /// Folder with the jars of a Kafka 4.4.0 broker.
 pub fn kafka_libs() -> Result<PathBuf> {
     KAFKA_PATH.get_or_init(|| fetch(KAFKA, "kafka").map_err(|e| format!("{e:#}"))).clone().map_err(anyhow::Error::msg)
+}
+
+/// Folder with an Apicurio schema registry.
+#[cfg(feature = "nodes")]
+pub(crate) fn registry_home() -> Result<PathBuf> {
+    REGISTRY_PATH
+        .get_or_init(|| fetch(REGISTRY, "registry").map_err(|e| format!("{e:#}")))
+        .clone()
+        .map_err(anyhow::Error::msg)
 }
 
 fn fetch(script: &str, name: &str) -> Result<PathBuf> {

@@ -18,6 +18,8 @@ mod wait;
 #[cfg(feature = "nodes")]
 pub mod node;
 #[cfg(feature = "nodes")]
+mod registry;
+#[cfg(feature = "nodes")]
 mod rest;
 #[cfg(feature = "nodes")]
 mod topic;
@@ -33,6 +35,7 @@ pub use wait::until;
 #[cfg(feature = "nodes")]
 pub use {
     node::{Cluster, Node},
+    registry::SchemaRegistry,
     rest::Rest,
     topic::{Received, Topic},
 };

@@ -15,6 +15,8 @@ pub struct Received {
     pub offset: i64,
     pub key: Option<String>,
     pub value: Option<String>,
+    /// Key and value as they are, for formats that are no text.
+    pub raw: (Option<Vec<u8>>, Option<Vec<u8>>),
     pub headers: Vec<(String, Option<String>)>,
     pub timestamp: i64,
 }
@@ -94,6 +96,7 @@ impl Topic {
                         offset: message.offset(),
                         key: message.key().map(text),
                         value: message.payload().map(text),
+                        raw: (message.key().map(<[u8]>::to_vec), message.payload().map(<[u8]>::to_vec)),
                         headers,
                         timestamp: message.timestamp().to_millis().unwrap_or(-1),
                     };

@@ -5,6 +5,7 @@
 use thalweg_config::{Importance, OptionDef, OptionKind, OptionTable, Properties, Settings, Validation, Width};
 
 use super::Converter;
+use super::avro::{self, AvroConverter};
 use super::json::JsonConverter;
 use super::primitive::{Primitive, PrimitiveConverter};
 use super::text::{SimpleHeaderConverter, StringConverter};
@@ -18,6 +19,16 @@ pub enum Role {
     Header,
 }
 
+/// What a class can convert.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Place {
+    Everything,
+    KeysAndValues,
+    Headers,
+}
+
+type Make = fn(Role, &Settings) -> Result<Box<dyn Converter>>;
+
 /// A converter class.
 #[derive(Debug)]
 pub struct ConverterClass {
@@ -26,24 +37,24 @@ pub struct ConverterClass {
     pub aliases: &'static [&'static str],
     /// Options below `key.converter.`, `value.converter.` or `header.converter.`.
     pub options: &'static OptionTable,
-    pub headers_only: bool,
-    make: fn(&Settings) -> Box<dyn Converter>,
+    pub place: Place,
+    make: Make,
 }
 
 /// Groups, widths and importance below are those that Kafka Connect 4.3 publishes.
-const fn option(name: &'static str, kind: OptionKind, doc: &'static str) -> OptionDef {
+pub(super) const fn option(name: &'static str, kind: OptionKind, doc: &'static str) -> OptionDef {
     OptionDef::new(name, kind, doc).importance(Importance::Low).group("").framework()
 }
 
 /// Filled in by [`Role::validate`]; the converters do not ask for it.
-const TYPE: OptionDef =
+pub(super) const TYPE: OptionDef =
     option(CONVERTER_TYPE, OptionKind::String, "Key, value or header; follows from the place of the converter.")
         .one_of(&["key", "value", "header"])
         .width(Width::None)
         .required();
 const CONVERTER_TYPE: &str = "converter.type";
 
-const VERSION: OptionDef =
+pub(super) const VERSION: OptionDef =
     option("plugin.version", OptionKind::String, "Accepted for compatibility and without effect.")
         .inert("a node has exactly one version of every plugin")
         .unpublished();
@@ -135,12 +146,8 @@ static HEADER_OPTIONS: OptionTable = OptionTable {
     cross_checks: &[],
 };
 
-const fn primitive(
-    class: &'static str,
-    aliases: &'static [&'static str],
-    make: fn(&Settings) -> Box<dyn Converter>,
-) -> ConverterClass {
-    ConverterClass { class, aliases, options: &NO_OPTIONS, headers_only: false, make }
+const fn primitive(class: &'static str, aliases: &'static [&'static str], make: Make) -> ConverterClass {
+    ConverterClass { class, aliases, options: &NO_OPTIONS, place: Place::Everything, make }
 }
 
 /// Every class there is.
@@ -149,53 +156,57 @@ pub static CLASSES: &[ConverterClass] = &[
         class: "org.apache.kafka.connect.json.JsonConverter",
         aliases: &["JsonConverter", "Json"],
         options: &JSON_OPTIONS,
-        headers_only: false,
-        make: |settings| Box::new(JsonConverter::from_settings(settings)),
+        place: Place::Everything,
+        make: |_, settings| Ok(Box::new(JsonConverter::from_settings(settings))),
+    },
+    ConverterClass {
+        class: "io.confluent.connect.avro.AvroConverter",
+        aliases: &["AvroConverter", "Avro"],
+        options: &avro::options::OPTIONS,
+        place: Place::KeysAndValues,
+        make: |role, settings| Ok(Box::new(AvroConverter::from_settings(role, settings)?)),
     },
     ConverterClass {
         class: "org.apache.kafka.connect.storage.StringConverter",
         aliases: &["StringConverter", "String"],
         options: &STRING_OPTIONS,
-        headers_only: false,
-        make: |_| Box::new(StringConverter),
+        place: Place::Everything,
+        make: |_, _| Ok(Box::new(StringConverter)),
     },
-    primitive("org.apache.kafka.connect.converters.ByteArrayConverter", &["ByteArrayConverter", "ByteArray"], |_| {
-        Box::new(PrimitiveConverter(Primitive::ByteArray))
+    primitive(
+        "org.apache.kafka.connect.converters.ByteArrayConverter",
+        &["ByteArrayConverter", "ByteArray"],
+        |_, _| Ok(Box::new(PrimitiveConverter(Primitive::ByteArray))),
+    ),
+    primitive("org.apache.kafka.connect.converters.ShortConverter", &["ShortConverter", "Short"], |_, _| {
+        Ok(Box::new(PrimitiveConverter(Primitive::Short)))
     }),
-    primitive("org.apache.kafka.connect.converters.ShortConverter", &["ShortConverter", "Short"], |_| {
-        Box::new(PrimitiveConverter(Primitive::Short))
+    primitive("org.apache.kafka.connect.converters.IntegerConverter", &["IntegerConverter", "Integer"], |_, _| {
+        Ok(Box::new(PrimitiveConverter(Primitive::Integer)))
     }),
-    primitive("org.apache.kafka.connect.converters.IntegerConverter", &["IntegerConverter", "Integer"], |_| {
-        Box::new(PrimitiveConverter(Primitive::Integer))
+    primitive("org.apache.kafka.connect.converters.LongConverter", &["LongConverter", "Long"], |_, _| {
+        Ok(Box::new(PrimitiveConverter(Primitive::Long)))
     }),
-    primitive("org.apache.kafka.connect.converters.LongConverter", &["LongConverter", "Long"], |_| {
-        Box::new(PrimitiveConverter(Primitive::Long))
+    primitive("org.apache.kafka.connect.converters.FloatConverter", &["FloatConverter", "Float"], |_, _| {
+        Ok(Box::new(PrimitiveConverter(Primitive::Float)))
     }),
-    primitive("org.apache.kafka.connect.converters.FloatConverter", &["FloatConverter", "Float"], |_| {
-        Box::new(PrimitiveConverter(Primitive::Float))
+    primitive("org.apache.kafka.connect.converters.DoubleConverter", &["DoubleConverter", "Double"], |_, _| {
+        Ok(Box::new(PrimitiveConverter(Primitive::Double)))
     }),
-    primitive("org.apache.kafka.connect.converters.DoubleConverter", &["DoubleConverter", "Double"], |_| {
-        Box::new(PrimitiveConverter(Primitive::Double))
-    }),
-    primitive("org.apache.kafka.connect.converters.BooleanConverter", &["BooleanConverter", "Boolean"], |_| {
-        Box::new(PrimitiveConverter(Primitive::Boolean))
+    primitive("org.apache.kafka.connect.converters.BooleanConverter", &["BooleanConverter", "Boolean"], |_, _| {
+        Ok(Box::new(PrimitiveConverter(Primitive::Boolean)))
     }),
     ConverterClass {
         class: "org.apache.kafka.connect.storage.SimpleHeaderConverter",
         aliases: &["SimpleHeaderConverter", "SimpleHeader", "Simple"],
         options: &HEADER_OPTIONS,
-        headers_only: true,
-        make: |_| Box::new(SimpleHeaderConverter),
+        place: Place::Headers,
+        make: |_, _| Ok(Box::new(SimpleHeaderConverter)),
     },
 ];
 
 /// Known elsewhere, not here; the advice says what to take.
-const AVRO: &[&str] = &[
-    "io.confluent.connect.avro.AvroConverter",
-    "io.apicurio.registry.utils.converter.AvroConverter",
-    "AvroConverter",
-    "Avro",
-];
+const APICURIO: &str = "io.apicurio.registry.utils.converter.";
 
 impl Role {
     pub const ALL: [Self; 3] = [Self::Key, Self::Value, Self::Header];
@@ -234,6 +245,14 @@ impl Role {
         }
     }
 
+    fn takes(self, class: &ConverterClass) -> bool {
+        match class.place {
+            Place::Everything => true,
+            Place::KeysAndValues => self != Self::Header,
+            Place::Headers => self == Self::Header,
+        }
+    }
+
     /// The class called `name`.
     ///
     /// # Errors
@@ -241,18 +260,16 @@ impl Role {
     pub fn class(self, name: &str) -> Result<&'static ConverterClass, String> {
         let name = name.trim();
         let found = CLASSES.iter().find(|c| c.class == name || c.aliases.contains(&name));
-        match found.filter(|class| self == Self::Header || !class.headers_only) {
+        match found.filter(|class| self.takes(class)) {
             Some(class) => Ok(class),
-            None if AVRO.contains(&name) => Err(format!(
-                "Avro is not supported yet ({name}); use org.apache.kafka.connect.json.JsonConverter, with {}schemas.enable=true if consumers need the schema",
+            None if name.starts_with(APICURIO) => Err(format!(
+                "Apicurio's own converters and their format are not supported ({name}); for Avro use \
+                 io.confluent.connect.avro.AvroConverter, which works with Apicurio's registry as well: set \
+                 {}schema.registry.url to its address with the path /apis/ccompat/v7, and consumers to Confluent's format",
                 self.prefix()
             )),
             None => {
-                let known: Vec<_> = CLASSES
-                    .iter()
-                    .filter(|class| self == Self::Header || !class.headers_only)
-                    .map(|class| class.class)
-                    .collect();
+                let known: Vec<_> = CLASSES.iter().filter(|class| self.takes(class)).map(|class| class.class).collect();
                 Err(format!("Class {name} could not be found; supported are {}", known.join(", ")))
             }
         }
@@ -317,7 +334,7 @@ impl Role {
         }
         match Error::invalid_config(&validation) {
             Some(error) => Err(error),
-            None => Ok((class.make)(&validation.settings)),
+            None => (class.make)(self, &validation.settings),
         }
     }
 }

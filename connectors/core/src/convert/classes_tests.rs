@@ -10,8 +10,8 @@ const JSON: &str = "org.apache.kafka.connect.json.JsonConverter";
 
 fn written(converter: &mut dyn Converter, datum: &Datum) -> Option<String> {
     let mut out = Vec::new();
-    match converter.convert_datum(datum, &mut out).unwrap() {
-        Written::Null => None,
+    match converter.convert_datum(&"t".into(), datum, &mut out).unwrap() {
+        Written::Null | Written::Waiting => None,
         Written::Bytes => Some(String::from_utf8(out).unwrap()),
     }
 }
@@ -61,11 +61,13 @@ fn unknown_and_unsupported_classes_are_refused_with_what_is_there() {
          Class com.example.MyConverter could not be found; supported are org.apache.kafka.connect.json.JsonConverter, "
     ));
     assert!(!unknown.message.contains("SimpleHeaderConverter"));
-    let avro = error([("key.converter", "io.confluent.connect.avro.AvroConverter")]);
+    let apicurio = error([("key.converter", "io.apicurio.registry.utils.converter.AvroConverter")]);
     assert!(
-        avro.message.contains("Avro is not supported yet")
-            && avro.message.contains("key.converter.schemas.enable=true")
+        apicurio.message.contains("use io.confluent.connect.avro.AvroConverter")
+            && apicurio.message.contains("key.converter.schema.registry.url")
     );
+    let avro = error([("header.converter", "io.confluent.connect.avro.AvroConverter")]);
+    assert!(avro.message.contains("could not be found"), "headers are not written in Avro");
     let header = error([("value.converter", "SimpleHeaderConverter")]);
     assert!(header.message.contains("could not be found"));
     let missing = Converters::from_config(&Properties::new(), &Properties::new()).err().unwrap();
@@ -153,8 +155,12 @@ fn every_class_can_be_made_under_each_of_its_names() {
     let worker = Properties::from([("key.converter", JSON), ("value.converter", JSON)]);
     for class in CLASSES {
         for name in class.aliases.iter().chain([&class.class]) {
-            let connector = Properties::from([("header.converter", *name)]);
-            let converter = Role::Header.make(&connector, &worker).unwrap();
+            let role = if class.place == Place::KeysAndValues { Role::Value } else { Role::Header };
+            let mut connector = Properties::from([(role.property(), *name)]);
+            if class.class.ends_with("AvroConverter") {
+                connector.set("value.converter.schema.registry.url", "http://registry:8081");
+            }
+            let converter = role.make(&connector, &worker).unwrap();
             assert_eq!(converter.class(), class.class);
         }
     }

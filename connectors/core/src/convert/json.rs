@@ -81,7 +81,13 @@ impl Converter for JsonConverter {
 
     /// Only a null without a schema is a Kafka null; an optional schema with a null is JSON `null`,
     /// wrapped or not.
-    fn convert(&mut self, schema: Option<&Arc<Schema>>, value: &Value, out: &mut Vec<u8>) -> Result<Written> {
+    fn convert(
+        &mut self,
+        _topic: &Arc<str>,
+        schema: Option<&Arc<Schema>>,
+        value: &Value,
+        out: &mut Vec<u8>,
+    ) -> Result<Written> {
         if schema.is_none() && value.is_null() {
             return Ok(Written::Null);
         }

@@ -17,7 +17,7 @@ fn json(schemas: bool, schema: Schema, value: Value) -> String {
 
 fn text(converter: &mut JsonConverter, datum: &Datum) -> Option<String> {
     let mut out = b"kept".to_vec();
-    let written = converter.convert_datum(datum, &mut out).unwrap();
+    let written = converter.convert_datum(&"t".into(), datum, &mut out).unwrap();
     let text = String::from_utf8(out).unwrap().strip_prefix("kept").unwrap().to_owned();
     match written {
         Written::Null => {
@@ -25,12 +25,13 @@ fn text(converter: &mut JsonConverter, datum: &Datum) -> Option<String> {
             None
         }
         Written::Bytes => Some(text),
+        Written::Waiting => panic!("it waits"),
     }
 }
 
 fn error(schema: Schema, value: Value) -> String {
     let mut out = b"kept".to_vec();
-    let error = converter(true).convert(Some(&Arc::new(schema)), &value, &mut out).unwrap_err();
+    let error = converter(true).convert(&"t".into(), Some(&Arc::new(schema)), &value, &mut out).unwrap_err();
     assert_eq!(out, b"kept", "a failure leaves the buffer as it was");
     error.message
 }
@@ -165,7 +166,12 @@ fn cnv_02_decimal_formats() {
         r#"{"schema":{"type":"bytes","optional":false,"name":"org.apache.kafka.connect.data.Decimal","version":1,"parameters":{"scale":"4"},"default":0.0000},"payload":-0.0100}"#
     );
     let no_scale = Schema::bytes().named("org.apache.kafka.connect.data.Decimal");
-    let refused = numeric.convert(Some(&Arc::new(no_scale)), &Value::Bytes(Bytes::from_static(&[1])), &mut Vec::new());
+    let refused = numeric.convert(
+        &"t".into(),
+        Some(&Arc::new(no_scale)),
+        &Value::Bytes(Bytes::from_static(&[1])),
+        &mut Vec::new(),
+    );
     assert!(refused.unwrap_err().message.contains("no parameter scale"));
 }
 
@@ -221,7 +227,7 @@ fn defaults_in_place_of_nulls() {
     let nulls = Datum::new(schema.clone(), Value::Struct(vec![Value::Null, Value::Null]));
     assert_eq!(text(&mut converter(false), &nulls).unwrap(), r#"{"a":"d","b":5}"#);
     let mut as_they_are = JsonConverter { default_for_null: false, ..converter(false) };
-    let refused = as_they_are.convert_datum(&nulls, &mut Vec::new()).unwrap_err();
+    let refused = as_they_are.convert_datum(&"t".into(), &nulls, &mut Vec::new()).unwrap_err();
     assert!(refused.message.ends_with("no default value (field b)"), "{}", refused.message);
     let one = Datum::new(schema, Value::Struct(vec![Value::Null, Value::Int32(1)]));
     assert_eq!(text(&mut as_they_are, &one).unwrap(), r#"{"a":null,"b":1}"#);
@@ -242,7 +248,7 @@ fn errors_name_the_field_and_never_the_value() {
     );
     assert_eq!(error(Schema::int32(), Value::Int64(1)), "Invalid type for INT32: 64-bit integer");
     let mut out = Vec::new();
-    assert!(converter(false).convert(None, &Value::Struct(vec![]), &mut out).is_err());
+    assert!(converter(false).convert(&"t".into(), None, &Value::Struct(vec![]), &mut out).is_err());
 }
 
 #[derive(Debug)]

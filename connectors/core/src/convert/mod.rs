@@ -1,7 +1,7 @@
 //! Records become bytes: the converters of keys, values and headers.
 //!
-//! `classes` chooses and configures them; `json` (with `json_schema`), `text` and `primitive` are the
-//! converters; `headers` keeps the encoded form of the last header list. Shared pieces: `escape`,
+//! `classes` chooses and configures them; `json` (with `json_schema`), `avro`, `text` and `primitive` are
+//! the converters; `headers` keeps the encoded form of the last header list. Shared pieces: `escape`,
 //! `number`, `calendar`, `logical`, `fault`.
 //!
 //! Invariants: a converter appends to the buffer it is given and leaves it as it was when it fails;
@@ -9,6 +9,7 @@
 //!
 //! It does not: choose topics or partitions, send, or tolerate errors (see `tolerance`).
 
+mod avro;
 pub(crate) mod calendar;
 pub mod classes;
 mod escape;
@@ -23,6 +24,8 @@ mod text;
 
 use std::sync::Arc;
 
+use async_trait::async_trait;
+pub use avro::AvroConverter;
 pub use classes::{ConverterClass, Role};
 pub use escape::{json_escape, json_string};
 pub use headers::HeaderEncoder;
@@ -40,19 +43,35 @@ pub enum Written {
     /// A Kafka null; nothing was appended.
     Null,
     Bytes,
+    /// Nothing was appended: [`Converter::prepare`] has to be awaited first, then it is tried again.
+    Waiting,
 }
 
 /// Turns a value into bytes. Owned by one encoder.
+#[async_trait]
 pub trait Converter: Send {
     /// Full class name, for error reports.
     fn class(&self) -> &'static str;
 
-    /// Appends to `out`. Errors have kind `ValueInvalid` and leave `out` as it was.
-    fn convert(&mut self, schema: Option<&Arc<Schema>>, value: &Value, out: &mut Vec<u8>) -> Result<Written>;
+    /// Appends to `out`. Errors have kind `ValueInvalid` and leave `out` as it was. `topic` is where the
+    /// record goes.
+    fn convert(
+        &mut self,
+        topic: &Arc<str>,
+        schema: Option<&Arc<Schema>>,
+        value: &Value,
+        out: &mut Vec<u8>,
+    ) -> Result<Written>;
 
     /// See [`Converter::convert`].
-    fn convert_datum(&mut self, datum: &Datum, out: &mut Vec<u8>) -> Result<Written> {
-        self.convert(datum.schema.as_ref(), &datum.value, out)
+    fn convert_datum(&mut self, topic: &Arc<str>, datum: &Datum, out: &mut Vec<u8>) -> Result<Written> {
+        self.convert(topic, datum.schema.as_ref(), &datum.value, out)
+    }
+
+    /// Does what the last [`Converter::convert`] was waiting for. May be given up at any time. An error
+    /// that is not of kind `ValueInvalid` has nothing to do with the record.
+    async fn prepare(&mut self) -> Result<()> {
+        Ok(())
     }
 }
 

@@ -10,10 +10,11 @@ use crate::record::{Header, Headers, Text, Type};
 fn bytes(converter: &mut dyn Converter, schema: Option<Schema>, value: Value) -> Result<Option<Vec<u8>>> {
     let mut out = vec![b'!'];
     let schema = schema.map(Arc::new);
-    let written = converter.convert(schema.as_ref(), &value, &mut out);
+    let written = converter.convert(&"t".into(), schema.as_ref(), &value, &mut out);
     assert_eq!(out.remove(0), b'!');
     match written {
         Ok(Written::Bytes) => Ok(Some(out)),
+        Ok(Written::Waiting) => panic!("it waits"),
         Ok(Written::Null) => {
             assert!(out.is_empty());
             Ok(None)
@@ -131,18 +132,19 @@ fn byte_array_and_boolean_check_the_schema() {
 
 #[test]
 fn headers_are_encoded_once_per_list() {
+    let topic = "t".into();
     let header = |name: &str, value| Header { name: name.into(), schema: None, value };
     let list: Headers =
         Arc::new(vec![header("a", Value::text("1")), header("a", Value::Null), header("b", Value::Int8(2))]);
     let mut encoder = HeaderEncoder::new(Box::new(SimpleHeaderConverter));
-    let first = encoder.encode(&list).unwrap().clone();
+    let first = encoder.encode(&topic, &list).unwrap().clone();
     assert_eq!(*first, [("a".into(), Some(b"1".to_vec())), ("a".into(), None), ("b".into(), Some(b"2".to_vec()))]);
-    assert!(Arc::ptr_eq(&first, encoder.encode(&list.clone()).unwrap()));
-    assert!(encoder.encode(&Headers::default()).unwrap().is_empty());
-    assert!(Arc::ptr_eq(&first, encoder.encode(&list).unwrap()));
+    assert!(Arc::ptr_eq(&first, encoder.encode(&topic, &list.clone()).unwrap()));
+    assert!(encoder.encode(&topic, &Headers::default()).unwrap().is_empty());
+    assert!(Arc::ptr_eq(&first, encoder.encode(&topic, &list).unwrap()));
     let other: Headers = Arc::new(vec![header("c", Value::String(Text::Static("x")))]);
-    assert_eq!(encoder.encode(&other).unwrap()[0].0, "c".into());
+    assert_eq!(encoder.encode(&topic, &other).unwrap()[0].0, "c".into());
     let bad: Headers = Arc::new(vec![header("h", Value::Struct(vec![]))]);
-    assert!(encoder.encode(&bad).unwrap_err().message.starts_with("header h: "));
-    assert_eq!(encoder.encode(&other).unwrap()[0].0, "c".into());
+    assert!(encoder.encode(&topic, &bad).unwrap_err().message.starts_with("header h: "));
+    assert_eq!(encoder.encode(&topic, &other).unwrap()[0].0, "c".into());
 }

@@ -55,7 +55,13 @@ impl Converter for PrimitiveConverter {
     fn class(&self) -> &'static str {
         self.0.class()
     }
-    fn convert(&mut self, schema: Option<&Arc<Schema>>, value: &Value, out: &mut Vec<u8>) -> Result<Written> {
+    fn convert(
+        &mut self,
+        _topic: &Arc<str>,
+        schema: Option<&Arc<Schema>>,
+        value: &Value,
+        out: &mut Vec<u8>,
+    ) -> Result<Written> {
         let name = || self.0.class().rsplit('.').next().unwrap_or_default();
         if self.0.checks_schema()
             && let Some(schema) = schema

@@ -21,7 +21,13 @@ impl Converter for StringConverter {
     fn class(&self) -> &'static str {
         "org.apache.kafka.connect.storage.StringConverter"
     }
-    fn convert(&mut self, schema: Option<&Arc<Schema>>, value: &Value, out: &mut Vec<u8>) -> Result<Written> {
+    fn convert(
+        &mut self,
+        _topic: &Arc<str>,
+        schema: Option<&Arc<Schema>>,
+        value: &Value,
+        out: &mut Vec<u8>,
+    ) -> Result<Written> {
         whole(value, out, |out| java_text(schema.map(|s| &**s), value, out))
     }
 }
@@ -33,7 +39,13 @@ impl Converter for SimpleHeaderConverter {
     fn class(&self) -> &'static str {
         "org.apache.kafka.connect.storage.SimpleHeaderConverter"
     }
-    fn convert(&mut self, schema: Option<&Arc<Schema>>, value: &Value, out: &mut Vec<u8>) -> Result<Written> {
+    fn convert(
+        &mut self,
+        _topic: &Arc<str>,
+        schema: Option<&Arc<Schema>>,
+        value: &Value,
+        out: &mut Vec<u8>,
+    ) -> Result<Written> {
         whole(value, out, |out| header_text(schema.map(|s| &**s), value, false, out))
     }
 }
