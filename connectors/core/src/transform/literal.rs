@@ -190,9 +190,10 @@ mod tests {
     fn shown(text: &str) -> String {
         let datum = literal(text);
         let mut out = Vec::new();
-        match SimpleHeaderConverter.convert_datum(&datum, &mut out).unwrap() {
+        match SimpleHeaderConverter.convert_datum(&"t".into(), &datum, &mut out).unwrap() {
             Written::Null => "(null)".to_owned(),
             Written::Bytes => String::from_utf8(out).unwrap(),
+            Written::Waiting => unreachable!("it asks nobody"),
         }
     }
 

@@ -88,7 +88,7 @@ pub(super) fn refused(chain: &mut Chain, record: Record) -> String {
 pub(super) fn json(datum: &Datum) -> String {
     let mut converter = JsonConverter { schemas: false, default_for_null: false, ..JsonConverter::with_schemas() };
     let mut out = Vec::new();
-    converter.convert_datum(datum, &mut out).unwrap();
+    converter.convert_datum(&"t".into(), datum, &mut out).unwrap();
     String::from_utf8(out).unwrap()
 }
 
