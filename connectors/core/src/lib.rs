@@ -18,6 +18,7 @@ pub mod error;
 pub mod filter;
 pub mod heartbeat;
 pub mod naming;
+pub mod pkcs12;
 pub mod position;
 pub mod progress;
 pub mod queue;

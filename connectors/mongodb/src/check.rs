@@ -7,7 +7,7 @@ use crate::connect;
 use crate::errors::{self, Class};
 use crate::failure::Failure;
 use crate::filter::{NameList, NamespaceFilter};
-use crate::keystore::Unusable;
+use crate::keystore::{self, Unusable};
 use crate::options::{CaptureScope, ConnectionMode, MongoConfig};
 use crate::pipeline;
 use crate::plan;
@@ -36,7 +36,7 @@ impl From<mongodb::error::Error> for Fault {
     fn from(error: mongodb::error::Error) -> Self {
         let message = errors::text(&error);
         if let Some(store) = error.get_custom::<Unusable>() {
-            return Self { property: store.purpose.property(), message };
+            return Self { property: keystore::property(store.purpose), message };
         }
         Self::new(match errors::class(&error) {
             Class::Permission => format!("User doesn't have sufficient privileges: {message}"),

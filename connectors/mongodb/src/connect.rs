@@ -15,9 +15,10 @@ use mongodb::event::sdam::{SdamEvent, TopologyDescription};
 use mongodb::options::{ClientOptions, ConnectionString, Credential, ServerAddress, Tls, TlsOptions};
 use mongodb::{Client, ServerType};
 use parking_lot::Mutex;
+use thalweg_core::pkcs12::Purpose;
 use thalweg_core::progress::PartitionProgress;
 
-use crate::keystore::{PemFile, Purpose};
+use crate::keystore::PemFile;
 use crate::options::{ConnectionConfig, Store, StoreFormat};
 
 /// Beside the readers of a snapshot: the stream, and short commands.

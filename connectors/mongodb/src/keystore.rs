@@ -8,28 +8,16 @@ use std::fmt;
 use std::io::Write as _;
 use std::path::{Path, PathBuf};
 
-use base64::Engine as _;
-use base64::engine::general_purpose::STANDARD as BASE64;
-use p12_keystore::{KeyStore, KeyStoreEntry, Pkcs12ImportPolicy};
 use tempfile::NamedTempFile;
+use thalweg_core::pkcs12::{self, Purpose, Unreadable};
 
 use crate::options::{Store, StoreFormat};
 
-/// What a store is for.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(crate) enum Purpose {
-    /// The client's own key, and the certificates that vouch for it.
-    Identity,
-    /// Certificates of the authorities that are trusted.
-    Authorities,
-}
-
-impl Purpose {
-    pub(crate) fn property(self) -> &'static str {
-        match self {
-            Self::Identity => "mongodb.ssl.keystore",
-            Self::Authorities => "mongodb.ssl.truststore",
-        }
+/// The property that names the store.
+pub(crate) fn property(purpose: Purpose) -> &'static str {
+    match purpose {
+        Purpose::Identity => "mongodb.ssl.keystore",
+        Purpose::Authorities => "mongodb.ssl.truststore",
     }
 }
 
@@ -44,7 +32,7 @@ pub(crate) struct Unusable {
 impl fmt::Display for Unusable {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let Self { purpose, path, why } = self;
-        write!(f, "{} {path} cannot be used: {why}", purpose.property())
+        write!(f, "{} {path} cannot be used: {why}", property(*purpose))
     }
 }
 
@@ -72,24 +60,17 @@ impl PemFile {
         let unusable = |why: String| Unusable { purpose, path: store.path.clone(), why };
         let data = std::fs::read(&store.path).map_err(|e| unusable(e.to_string()))?;
         let password = store.password.as_ref().map_or("", |p| p.reveal());
-        let policy = match purpose {
-            Purpose::Identity => Pkcs12ImportPolicy::Strict,
-            // Also certificates that the store does not mark as trusted: OpenSSL never does.
-            Purpose::Authorities => Pkcs12ImportPolicy::Raw,
-        };
-        let store = KeyStore::from_pkcs12(&data, password, policy).map_err(|e| {
-            unusable(format!(
-                "it is not a PKCS12 store that {}.password opens ({e}). Look at it with: keytool -list -storetype \
-                 PKCS12 -keystore {}",
-                purpose.property(),
-                store.path
-            ))
+        let text = pkcs12::pem(&data, password, purpose).map_err(|why| {
+            unusable(match why {
+                Unreadable::Closed(e) => format!(
+                    "it is not a PKCS12 store that {}.password opens ({e}). Look at it with: keytool -list -storetype \
+                     PKCS12 -keystore {}",
+                    property(purpose),
+                    store.path
+                ),
+                empty => format!("it {empty}"),
+            })
         })?;
-        let text = match purpose {
-            Purpose::Identity => identity(&store),
-            Purpose::Authorities => authorities(&store),
-        };
-        let text = text.map_err(|why| unusable(why.to_owned()))?;
         let write = || -> std::io::Result<NamedTempFile> {
             let mut file = NamedTempFile::with_prefix("thalweg-")?;
             file.write_all(text.as_bytes())?;
@@ -107,39 +88,4 @@ impl PemFile {
             Self::Made(file) => file.path(),
         }
     }
-}
-
-fn identity(store: &KeyStore) -> Result<String, &'static str> {
-    let (_, chain) = store.private_key_chain().ok_or("it holds no private key with its certificate")?;
-    let mut text = String::new();
-    for certificate in chain.certs() {
-        pem("CERTIFICATE", certificate.as_der(), &mut text);
-    }
-    pem("PRIVATE KEY", chain.key().as_der(), &mut text);
-    Ok(text)
-}
-
-fn authorities(store: &KeyStore) -> Result<String, &'static str> {
-    let mut text = String::new();
-    for (_, entry) in store.entries() {
-        if let KeyStoreEntry::Certificate(certificate) = entry {
-            pem("CERTIFICATE", certificate.as_der(), &mut text);
-        }
-    }
-    if text.is_empty() { Err("it holds no certificate") } else { Ok(text) }
-}
-
-/// Appends one section, in lines as RFC 7468 wants them.
-fn pem(label: &str, der: &[u8], out: &mut String) {
-    const LINE: usize = 64;
-    let encoded = BASE64.encode(der);
-    out.push_str(&format!("-----BEGIN {label}-----\n"));
-    let mut rest = encoded.as_str();
-    while !rest.is_empty() {
-        let (line, behind) = rest.split_at(rest.len().min(LINE));
-        out.push_str(line);
-        out.push('\n');
-        rest = behind;
-    }
-    out.push_str(&format!("-----END {label}-----\n"));
 }

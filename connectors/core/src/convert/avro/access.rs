@@ -7,8 +7,9 @@ use std::time::Duration;
 use reqwest::{Certificate, Client, Identity, Proxy, RequestBuilder, Url, redirect};
 use thalweg_config::{Secret, Settings};
 
-use super::store::{Purpose, Store};
+use super::store::Store;
 use crate::error::{Error, ErrorKind, Phase, Result};
+use crate::pkcs12::Purpose;
 
 /// One address of the registry.
 pub(super) struct Base {

@@ -2,19 +2,9 @@
 //!
 //! All in memory. It does not read JKS, or keys that are encrypted in themselves.
 
-use base64::Engine;
-use base64::engine::general_purpose::STANDARD;
-use p12_keystore::{KeyStore, KeyStoreEntry, Pkcs12ImportPolicy};
 use thalweg_config::{Secret, Settings};
 
-/// What it is for.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(super) enum Purpose {
-    /// This client's own key, and the certificates that vouch for it.
-    Identity,
-    /// Certificates of the authorities that are trusted.
-    Authorities,
-}
+use crate::pkcs12::{self, Purpose, Unreadable};
 
 /// Where it comes from.
 #[derive(Debug)]
@@ -74,48 +64,10 @@ impl Store {
         if data.first() != Some(&0x30) {
             return String::from_utf8(data).map(Secret::new).map_err(|_| format!("{path} is neither PEM nor PKCS12"));
         }
-        let policy = match purpose {
-            Purpose::Identity => Pkcs12ImportPolicy::Strict,
-            // Also certificates that the store does not mark as trusted: OpenSSL never does.
-            Purpose::Authorities => Pkcs12ImportPolicy::Raw,
-        };
         let password = password.as_ref().map_or("", |p| p.reveal());
-        let store = KeyStore::from_pkcs12(&data, password, policy)
-            .map_err(|e| format!("{path} is no PKCS12 store that its password option opens ({e})"))?;
-        let mut text = String::new();
-        match purpose {
-            Purpose::Identity => {
-                let (_, chain) = store
-                    .private_key_chain()
-                    .ok_or_else(|| format!("{path} holds no private key with its certificate"))?;
-                for certificate in chain.certs() {
-                    section("CERTIFICATE", certificate.as_der(), &mut text);
-                }
-                section("PRIVATE KEY", chain.key().as_der(), &mut text);
-            }
-            Purpose::Authorities => {
-                for (_, entry) in store.entries() {
-                    if let KeyStoreEntry::Certificate(certificate) = entry {
-                        section("CERTIFICATE", certificate.as_der(), &mut text);
-                    }
-                }
-            }
-        }
-        Ok(Secret::new(text))
+        pkcs12::pem(&data, password, purpose).map(Secret::new).map_err(|why| match why {
+            Unreadable::Closed(e) => format!("{path} is no PKCS12 store that its password option opens ({e})"),
+            empty => format!("{path} {empty}"),
+        })
     }
-}
-
-/// Appends one section, in lines as RFC 7468 wants them.
-fn section(label: &str, der: &[u8], out: &mut String) {
-    const LINE: usize = 64;
-    let encoded = STANDARD.encode(der);
-    out.push_str(&format!("-----BEGIN {label}-----\n"));
-    let mut rest = encoded.as_str();
-    while !rest.is_empty() {
-        let (line, behind) = rest.split_at(rest.len().min(LINE));
-        out.push_str(line);
-        out.push('\n');
-        rest = behind;
-    }
-    out.push_str(&format!("-----END {label}-----\n"));
 }
