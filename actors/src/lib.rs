@@ -32,6 +32,7 @@ mod registry;
 mod run;
 pub mod sabotage;
 mod settings;
+mod signals;
 mod table;
 mod task;
 mod topics;

@@ -23,6 +23,7 @@ use crate::memory::{RememberedOffsets, UnitMemory};
 use crate::node::NodeContext;
 use crate::port::{Assignment, UnitId};
 use crate::settings::UnitSettings;
+use crate::signals::{Listener, Signals};
 
 pub(crate) struct TaskRun {
     pub source: Box<dyn SourceTask>,
@@ -31,6 +32,7 @@ pub(crate) struct TaskRun {
     pub offsets: Arc<dyn OffsetReader>,
     pub memory: Arc<UnitMemory>,
     pub settings: UnitSettings,
+    pub signals: Signals,
 }
 
 pub(crate) struct Opened {
@@ -63,8 +65,17 @@ pub(crate) async fn open(
     })?;
     let partitions = source.partitions();
     let stored = node.port.offsets(&connector_name);
+    let identity = ProducerIdentity { group: node.port.group().clone(), connector: connector_name, task };
+    let listener = source.channels().map(|channels| Listener {
+        channels,
+        identity: identity.clone(),
+        producers: node.registry.producers().clone(),
+        config: config.clone(),
+        memory: memory.clone(),
+    });
+    let signals = Signals::start(partitions.len(), listener);
     let (encoder, handle, ready) = Encoder::spawn(EncoderParts {
-        identity: ProducerIdentity { group: node.port.group().clone(), connector: connector_name, task },
+        identity,
         mode: assignment.mode,
         send_after: assignment.send_after,
         config,
@@ -75,7 +86,7 @@ pub(crate) async fn open(
         node,
     });
     let offsets = Arc::new(RememberedOffsets { memory: memory.clone(), stored });
-    let run = Arc::new(TaskRun { source, partitions, encoder: handle, offsets, memory, settings });
+    let run = Arc::new(TaskRun { source, partitions, encoder: handle, offsets, memory, settings, signals });
     Ok(Opened { run, encoder, ready })
 }
 

@@ -11,6 +11,7 @@ use thalweg_actors::NodeView;
 use thalweg_config::OptionTable;
 use thalweg_config::provider::Providers;
 use thalweg_core::delivery::{Acks, DeliveryCheck, DeliveryMode, Producer, ProducerFactory, ProducerIdentity};
+use thalweg_core::signal::{KafkaSignals, SignalChannel};
 
 use super::*;
 use crate::logging::Loggers;
@@ -119,6 +120,14 @@ impl ProducerFactory for NoKafka {
         _: &Properties,
         _: Arc<dyn Acks>,
     ) -> Result<Box<dyn Producer>, thalweg_core::Error> {
+        Err(thalweg_core::Error::config("there is no Kafka"))
+    }
+    async fn signals(
+        &self,
+        _: &ProducerIdentity,
+        _: &KafkaSignals,
+        _: &Properties,
+    ) -> Result<Box<dyn SignalChannel>, thalweg_core::Error> {
         Err(thalweg_core::Error::config("there is no Kafka"))
     }
 }

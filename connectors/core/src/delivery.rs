@@ -13,6 +13,7 @@ use async_trait::async_trait;
 use thalweg_config::{OptionTable, Properties};
 
 use crate::error::{Error, Result};
+use crate::signal::{KafkaSignals, SignalChannel};
 
 /// Guarantee towards a stale owner (`thalweg.delivery`).
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
@@ -78,6 +79,14 @@ pub trait ProducerFactory: Send + Sync + 'static {
         connector: &Properties,
         acks: Arc<dyn Acks>,
     ) -> Result<Box<dyn Producer>>;
+
+    /// Opens the signal channel `kafka` of a connector. Answers without waiting for the topic.
+    async fn signals(
+        &self,
+        identity: &ProducerIdentity,
+        channel: &KafkaSignals,
+        connector: &Properties,
+    ) -> Result<Box<dyn SignalChannel>>;
 }
 
 #[async_trait]

@@ -2,7 +2,8 @@
 //!
 //! In the order in which a change passes: `source` is the SPI that a connector implements and
 //! `position` what it resumes from; `record` the data model; `filter`, `naming` and `envelope` make
-//! records from changes, `heartbeat` adds records of its own; `queue` carries batches from reader to
+//! records from changes, `heartbeat` and `notification` add records of their own, `signal` and `snapshot`
+//! what users ask for while changes are streamed; `queue` carries batches from reader to
 //! encoder; `transform` and `convert` turn records into bytes, `tolerance` says what happens to those
 //! that cannot be; `delivery` is the SPI towards Kafka and `ack` moves the position over the contiguous
 //! prefix of acknowledged messages. `progress` is what status and metrics read; `error` is the one error
@@ -18,11 +19,14 @@ pub mod error;
 pub mod filter;
 pub mod heartbeat;
 pub mod naming;
+pub mod notification;
 pub mod pkcs12;
 pub mod position;
 pub mod progress;
 pub mod queue;
 pub mod record;
+pub mod signal;
+pub mod snapshot;
 pub mod source;
 pub mod tolerance;
 pub mod transform;

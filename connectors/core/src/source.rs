@@ -18,6 +18,7 @@ use crate::error::Result;
 use crate::position::{OffsetReader, Position, PositionCodec, SourcePartition};
 use crate::progress::PartitionProgress;
 use crate::record::Record;
+use crate::signal::{Channels, Inbox};
 
 /// Names under which a class is known.
 #[derive(Debug, Clone, Copy)]
@@ -85,6 +86,11 @@ pub trait SourceTask: Send + Sync {
     /// The partitions of this task, disjoint from those of other tasks, in a fixed order.
     fn partitions(&self) -> Vec<SourcePartition>;
 
+    /// Where the task listens for signals; `None`: it knows none.
+    fn channels(&self) -> Option<Channels> {
+        None
+    }
+
     /// Opens one partition at what is stored for it. Snapshot or stream is the reader's decision.
     async fn open(&self, partition: &SourcePartition, context: PartitionContext) -> Result<Box<dyn PartitionReader>>;
 }
@@ -97,6 +103,8 @@ pub struct PartitionContext {
     pub cancel: CancellationToken,
     /// Shared with status, metrics and the progress watch.
     pub progress: Arc<PartitionProgress>,
+    /// Signals from outside of the source; outlives generations.
+    pub signals: Inbox,
 }
 
 #[async_trait]

@@ -6,7 +6,7 @@
 //! `backlog` of `loads`, and a `gate` hands one load after the other through an `outlet` to the `client`;
 //! `reports` tells what became of them, and `flow` wakes who waits for room or for the end. `errors` and
 //! `trouble` say what a code and a silence mean. `broker` looks at a cluster, `tail` follows topics,
-//! `embedded` is a cluster in this process.
+//! `signals` reads what a user asks of a connector, `embedded` is a cluster in this process.
 //!
 //! It does not: encode records, decide what a task does after an error, store positions, or retry a
 //! record: what failed comes again from the source, in order.
@@ -30,6 +30,7 @@ mod partitioner;
 mod plain;
 mod reports;
 mod settings;
+mod signals;
 mod sinks;
 mod size;
 mod tail;

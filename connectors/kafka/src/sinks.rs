@@ -14,6 +14,7 @@ use parking_lot::Mutex;
 use thalweg_config::{OptionTable, Properties};
 use thalweg_core::delivery::{Acks, DeliveryCheck, DeliveryMode, Producer, ProducerFactory, ProducerIdentity};
 use thalweg_core::error::Result;
+use thalweg_core::signal::{KafkaSignals, SignalChannel};
 use thalweg_core::{Error, Phase};
 
 use crate::budget::{self, Budget, Share};
@@ -26,6 +27,7 @@ use crate::pace::Pace;
 use crate::plain::PlainProducer;
 use crate::reports::{Reports, SinkContext};
 use crate::settings::{self, ClientSettings, Role, SettingProblem, client_settings, transactional_id};
+use crate::signals::SignalTopic;
 use crate::topic_rules::TopicRules;
 use crate::topics::{TopicKeeper, blocking};
 use crate::trouble::Trouble;
@@ -178,6 +180,15 @@ impl ProducerFactory for KafkaSinks {
                 Box::new(FencedProducer::new(client, topics, flow, acks, share, pace, &name)?)
             }
         })
+    }
+
+    async fn signals(
+        &self,
+        identity: &ProducerIdentity,
+        channel: &KafkaSignals,
+        connector: &Properties,
+    ) -> Result<Box<dyn SignalChannel>> {
+        Ok(Box::new(SignalTopic::open(&self.worker, identity, channel, connector).await?))
     }
 }
 

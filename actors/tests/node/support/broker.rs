@@ -10,6 +10,7 @@ use thalweg_config::{OptionTable, Properties};
 use thalweg_core::delivery::{
     Acks, DeliveryCheck, DeliveryMode, Message, Producer, ProducerFactory, ProducerIdentity, Refused,
 };
+use thalweg_core::signal::{KafkaSignals, SignalChannel};
 use thalweg_core::{Error, ErrorKind, Phase};
 use tokio::sync::Notify;
 
@@ -229,6 +230,15 @@ impl ProducerFactory for Producers {
         let number = state.opened;
         state.acks = Some((number, acks.clone()));
         Ok(Box::new(Recorder { broker: self.broker.clone(), life: self.life, number, acks, ended: false }))
+    }
+
+    async fn signals(
+        &self,
+        _: &ProducerIdentity,
+        _: &KafkaSignals,
+        _: &Properties,
+    ) -> Result<Box<dyn SignalChannel>, Error> {
+        Err(Error::config("this broker has no signals"))
     }
 }
 

@@ -1,0 +1,70 @@
+//! Channels outside of the source, and which of them a connector listens to.
+
+use std::sync::Arc;
+use std::time::Duration;
+
+use async_trait::async_trait;
+use thalweg_config::Settings;
+
+use super::{FileSignals, Signal};
+use crate::error::Result;
+
+/// Where signals come from besides the source.
+#[async_trait]
+pub trait SignalChannel: Send {
+    /// What has arrived since the last call. May wait a little, but not for a signal.
+    async fn poll(&mut self) -> Result<Vec<Signal>>;
+}
+
+/// What a connector's configuration says about channels.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Channels {
+    /// Signals in the source are followed (`source` among `signal.enabled.channels`).
+    pub source: bool,
+    /// `signal.file`.
+    pub file: Option<String>,
+    pub kafka: Option<KafkaSignals>,
+    pub poll_interval: Duration,
+}
+
+/// The channel `kafka`.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct KafkaSignals {
+    pub topic: Arc<str>,
+    /// Only messages with this key count: `topic.prefix`.
+    pub key: Arc<str>,
+    pub group: Arc<str>,
+    /// `None`: the brokers of the node.
+    pub bootstrap: Option<String>,
+}
+
+impl Channels {
+    /// From the settings of a connector whose table has the options of signals.
+    pub fn of(s: &Settings) -> Self {
+        let on = |name: &str| s.list("signal.enabled.channels").iter().any(|c| c.eq_ignore_ascii_case(name));
+        let text = |name: &str| s.text(name).map(str::trim).filter(|t| !t.is_empty());
+        let prefix = s.text_or_empty("topic.prefix");
+        let kafka = on("kafka").then(|| KafkaSignals {
+            topic: text("signal.kafka.topic").map_or_else(|| format!("{prefix}-signal").into(), Into::into),
+            key: prefix.into(),
+            group: text("signal.kafka.groupId").unwrap_or("kafka-signal").into(),
+            bootstrap: text("signal.kafka.bootstrap.servers").map(str::to_owned),
+        });
+        Self {
+            source: on("source"),
+            file: on("file").then(|| text("signal.file").unwrap_or("file-signals.txt").to_owned()),
+            kafka,
+            poll_interval: s.millis("signal.poll.interval.ms"),
+        }
+    }
+
+    /// Whether anything outside of the source is listened to.
+    pub fn is_outside(&self) -> bool {
+        self.file.is_some() || self.kafka.is_some()
+    }
+
+    /// The channel `file`, if it is on.
+    pub fn open_file(&self) -> Option<FileSignals> {
+        self.file.as_ref().map(FileSignals::new)
+    }
+}

@@ -1,0 +1,244 @@
+//! One chunk of an incremental snapshot: watermark, rows, watermark.
+//!
+//! Runs beside the stream. The chunk is handed over before its second watermark is written: so whoever
+//! sees that watermark in the log has the chunk already. Collections that are empty or read to their end
+//! are passed over between the same two watermarks.
+
+use std::time::Duration;
+
+use async_trait::async_trait;
+use bytes::Bytes;
+use tokio::sync::mpsc;
+use tracing::warn;
+
+use super::Queued;
+use crate::error::{Error, Policy, Result};
+use crate::filter::{MatchMode, NameFilter};
+
+/// How the end of a window is written (`incremental.snapshot.watermarking.strategy`).
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+pub enum Strategy {
+    /// A second row.
+    #[default]
+    InsertInsert,
+    /// The first row is deleted.
+    InsertDelete,
+}
+
+/// What a connector offers for reading chunks. All comparisons of order are the source's own.
+#[async_trait]
+pub trait ChunkReader: Send + Sync {
+    type Row: Send + 'static;
+
+    /// Full names of the captured collections that a name or regular expression of a signal means;
+    /// none if there are none.
+    async fn expand(&self, pattern: &str) -> Result<Vec<String>>;
+    /// Writes the watermark before a chunk.
+    async fn open_window(&self, chunk: &str) -> Result<()>;
+    /// Writes the watermark behind a chunk.
+    async fn close_window(&self, chunk: &str) -> Result<()>;
+    /// Where the last row stands that is there now; `None`: there is none.
+    async fn maximum(&self, collection: &Queued) -> Result<Option<Bytes>>;
+    /// Rows behind `after` up to and including `maximum`, in order, at most `limit`.
+    async fn rows(
+        &self,
+        collection: &Queued,
+        after: Option<&Bytes>,
+        maximum: &Bytes,
+        limit: usize,
+    ) -> Result<Vec<ChunkRow<Self::Row>>>;
+}
+
+#[derive(Debug, Clone, PartialEq)]
+pub struct ChunkRow<R> {
+    /// Where the row stands among the others.
+    pub place: Bytes,
+    /// What a change of the row has as its key.
+    pub key: Bytes,
+    pub row: R,
+}
+
+/// What is to be read.
+#[derive(Debug, Clone)]
+pub struct ChunkOrder {
+    /// Unique; the watermarks carry it.
+    pub id: String,
+    pub queue: Vec<Queued>,
+    /// Where the first collection goes on, and where it ends, if that is known.
+    pub after: Option<Bytes>,
+    pub maximum: Option<Bytes>,
+    pub limit: usize,
+    /// Further attempts to write a watermark that the source refuses, and the pause between them.
+    pub retries: u32,
+    pub pause: Duration,
+}
+
+/// What became of an order.
+#[derive(Debug)]
+pub struct Chunk<R> {
+    pub id: String,
+    /// In the order in which it came to pass.
+    pub steps: Vec<Step>,
+    /// The collection that the rows belong to, and where it ends.
+    pub current: Option<(String, Bytes)>,
+    pub rows: Vec<ChunkRow<R>>,
+    /// The snapshot cannot go on: no watermark can be written.
+    pub given_up: Option<Error>,
+}
+
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum Step {
+    /// These collections stand for a pattern.
+    Expanded {
+        pattern: String,
+        collections: Vec<Queued>,
+    },
+    Ended {
+        collection: String,
+        status: Status,
+    },
+}
+
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Status {
+    Succeeded,
+    Empty,
+    /// Not to be read: the source or the connector refuses.
+    Refused,
+}
+
+impl Status {
+    /// As notifications say it.
+    pub const fn name(self) -> &'static str {
+        match self {
+            Self::Succeeded => "SUCCEEDED",
+            Self::Empty => "EMPTY",
+            Self::Refused => "UNKNOWN_SCHEMA",
+        }
+    }
+}
+
+/// Between two attempts at a source that does not answer.
+const OUTAGE_PAUSE: Duration = Duration::from_secs(1);
+
+/// Reads one chunk and hands it over. Returns early when nobody wants it any more.
+pub async fn read_chunk<R: ChunkReader>(reader: &R, order: ChunkOrder, out: mpsc::Sender<Chunk<R::Row>>) {
+    let mut chunk = Chunk { id: order.id.clone(), steps: Vec::new(), current: None, rows: Vec::new(), given_up: None };
+    if let Err(error) = persist(&order, async || reader.open_window(&order.id).await).await {
+        chunk.given_up = Some(error);
+        let _ = out.send(chunk).await;
+        return;
+    }
+    let queue = expanded(reader, &order.queue, &mut chunk.steps).await;
+    let mut place = (order.after.clone(), order.maximum.clone());
+    for collection in &queue {
+        let (after, maximum) = std::mem::take(&mut place);
+        let read = patiently(async || part(reader, collection, after.as_ref(), maximum.clone(), order.limit).await);
+        let status = match read.await {
+            Ok(Part::Rows { maximum, rows }) => {
+                chunk.current = Some((collection.id.clone(), maximum));
+                chunk.rows = rows;
+                break;
+            }
+            Ok(Part::End(status)) => status,
+            Err(error) => {
+                warn!(collection = collection.id, %error, "a chunk cannot be read, the collection is left out");
+                Status::Refused
+            }
+        };
+        chunk.steps.push(Step::Ended { collection: collection.id.clone(), status });
+    }
+    if out.send(chunk).await.is_err() {
+        return;
+    }
+    if let Err(error) = persist(&order, async || reader.close_window(&order.id).await).await {
+        let given_up =
+            Chunk { id: order.id.clone(), steps: Vec::new(), current: None, rows: Vec::new(), given_up: Some(error) };
+        let _ = out.send(given_up).await;
+    }
+}
+
+/// Whether a name or regular expression of a signal means a collection: as a whole, in any case.
+pub fn means(pattern: &str, name: &str) -> bool {
+    pattern == name
+        || NameFilter::new(MatchMode::Regex, &[pattern.to_owned()], &[]).is_ok_and(|f| f.passes(name).unwrap_or(false))
+}
+
+enum Part<R> {
+    Rows { maximum: Bytes, rows: Vec<ChunkRow<R>> },
+    End(Status),
+}
+
+async fn part<R: ChunkReader>(
+    reader: &R,
+    collection: &Queued,
+    after: Option<&Bytes>,
+    maximum: Option<Bytes>,
+    limit: usize,
+) -> Result<Part<R::Row>> {
+    let maximum = match maximum {
+        Some(maximum) => maximum,
+        None => match reader.maximum(collection).await? {
+            Some(maximum) => maximum,
+            None => return Ok(Part::End(Status::Empty)),
+        },
+    };
+    let rows = reader.rows(collection, after, &maximum, limit).await?;
+    Ok(if rows.is_empty() { Part::End(Status::Succeeded) } else { Part::Rows { maximum, rows } })
+}
+
+async fn expanded<R: ChunkReader>(reader: &R, queue: &[Queued], steps: &mut Vec<Step>) -> Vec<Queued> {
+    let mut all: Vec<Queued> = Vec::with_capacity(queue.len());
+    for entry in queue {
+        let Some(conditions) = &entry.pattern else {
+            all.push(entry.clone());
+            continue;
+        };
+        let names = match patiently(async || reader.expand(&entry.id).await).await {
+            Ok(names) => names,
+            Err(error) => {
+                warn!(collections = entry.id, %error, "the collections of a signal cannot be found out");
+                Vec::new()
+            }
+        };
+        let named = |name: String| Queued {
+            condition: conditions.iter().find(|c| means(&c.collection, &name)).map(|c| c.filter.clone()),
+            id: name,
+            pattern: None,
+            ..entry.clone()
+        };
+        let collections: Vec<Queued> = names.into_iter().map(named).collect();
+        let fresh: Vec<_> = collections.iter().filter(|q| all.iter().all(|a| a.id != q.id)).cloned().collect();
+        all.extend(fresh);
+        steps.push(Step::Expanded { pattern: entry.id.clone(), collections });
+    }
+    all
+}
+
+/// Again and again while the source does not answer.
+async fn patiently<T>(operation: impl AsyncFn() -> Result<T>) -> Result<T> {
+    loop {
+        match operation().await {
+            Err(error) if error.policy() == Policy::Retry => {
+                warn!(%error, "a chunk is waiting for the source");
+                tokio::time::sleep(OUTAGE_PAUSE).await;
+            }
+            done => return done,
+        }
+    }
+}
+
+/// Also if the source refuses, as often as the order says.
+async fn persist(order: &ChunkOrder, operation: impl AsyncFn() -> Result<()>) -> Result<()> {
+    let mut refusals = 0;
+    loop {
+        match patiently(&operation).await {
+            Err(error) if refusals < order.retries => {
+                refusals += 1;
+                warn!(%error, refusals, "a watermark cannot be written, trying again");
+                tokio::time::sleep(order.pause).await;
+            }
+            done => return done,
+        }
+    }
+}

@@ -1,0 +1,391 @@
+#![allow(clippy::unwrap_used)]
+use std::collections::BTreeMap;
+use std::future::Future;
+use std::pin::Pin;
+use std::sync::Arc;
+use std::task::{Context, Poll, Waker};
+
+use async_trait::async_trait;
+use parking_lot::Mutex;
+use proptest::prelude::*;
+use tokio::sync::mpsc;
+
+use super::super::state::tests::Plain;
+use super::super::{ChunkReader, Status, Strategy as Watermarks, read_chunk};
+use super::*;
+use crate::error::{Error, ErrorKind, Phase, Result};
+use crate::signal::SnapshotKind;
+
+const LIMITS: Limits = Limits { rows: 3, retries: 0, pause: Duration::ZERO };
+
+fn request(collections: &[&str]) -> SnapshotRequest {
+    SnapshotRequest {
+        kind: SnapshotKind::Incremental,
+        collections: collections.iter().map(|c| (*c).into()).collect(),
+        conditions: Vec::new(),
+        surrogate_key: None,
+    }
+}
+
+/// A source with collections of numbered rows and a log of everything that was written.
+#[derive(Default)]
+struct Db {
+    tables: BTreeMap<String, BTreeMap<u8, u32>>,
+    log: Vec<Entry>,
+    refuses: Option<&'static str>,
+}
+
+#[derive(Debug, Clone, PartialEq)]
+enum Entry {
+    Open(String),
+    Close(String),
+    /// Collection, key, value; no value: deleted.
+    Change(String, u8, Option<u32>),
+}
+
+impl Db {
+    fn write(&mut self, table: &str, key: u8, value: Option<u32>) {
+        let rows = self.tables.entry(table.into()).or_default();
+        match value {
+            Some(value) => drop(rows.insert(key, value)),
+            None => drop(rows.remove(&key)),
+        }
+        self.log.push(Entry::Change(table.into(), key, value));
+    }
+}
+
+#[derive(Clone, Default)]
+struct Source(Arc<Mutex<Db>>);
+
+/// Lets whoever polls by hand put something in between.
+async fn turn() {
+    let mut first = true;
+    std::future::poll_fn(|_| if std::mem::take(&mut first) { Poll::Pending } else { Poll::Ready(()) }).await;
+}
+
+fn place(key: u8) -> Bytes {
+    Bytes::from(format!("{key:03}"))
+}
+
+#[async_trait]
+impl ChunkReader for Source {
+    type Row = (u8, u32);
+
+    async fn expand(&self, pattern: &str) -> Result<Vec<String>> {
+        turn().await;
+        let names = self.0.lock().tables.keys().filter(|name| super::super::means(pattern, name)).cloned().collect();
+        Ok(names)
+    }
+
+    async fn open_window(&self, chunk: &str) -> Result<()> {
+        turn().await;
+        let mut db = self.0.lock();
+        if let Some(why) = db.refuses {
+            return Err(Error::new(ErrorKind::Permission, Phase::Snapshot, why));
+        }
+        db.log.push(Entry::Open(format!("{chunk}-open")));
+        Ok(())
+    }
+
+    async fn close_window(&self, chunk: &str) -> Result<()> {
+        turn().await;
+        self.0.lock().log.push(Entry::Close(format!("{chunk}-close")));
+        Ok(())
+    }
+
+    async fn maximum(&self, collection: &Queued) -> Result<Option<Bytes>> {
+        turn().await;
+        let db = self.0.lock();
+        Ok(db.tables.get(&collection.id).and_then(|rows| rows.keys().next_back()).map(|key| place(*key)))
+    }
+
+    async fn rows(
+        &self,
+        collection: &Queued,
+        after: Option<&Bytes>,
+        maximum: &Bytes,
+        limit: usize,
+    ) -> Result<Vec<ChunkRow<(u8, u32)>>> {
+        turn().await;
+        let db = self.0.lock();
+        let Some(rows) = db.tables.get(&collection.id) else { return Ok(Vec::new()) };
+        let within = |key: u8| after.is_none_or(|after| place(key) > *after) && place(key) <= *maximum;
+        let rows = rows.iter().filter(|(key, _)| within(**key)).take(limit);
+        Ok(rows.map(|(k, v)| ChunkRow { place: place(*k), key: place(*k), row: (*k, *v) }).collect())
+    }
+}
+
+type Worker = Pin<Box<dyn Future<Output = ()>>>;
+
+/// A reader over the log of a source, and what its consumer knows.
+struct Run {
+    source: Source,
+    snapshot: Incremental<(u8, u32)>,
+    worker: Option<Worker>,
+    chunks: (mpsc::Sender<Chunk<(u8, u32)>>, mpsc::Receiver<Chunk<(u8, u32)>>),
+    /// Entries of the log that were read.
+    at: usize,
+    seen: BTreeMap<(String, u8), u32>,
+    reads: usize,
+    notices: Vec<&'static str>,
+}
+
+impl Run {
+    fn new(source: Source) -> Self {
+        Self {
+            source,
+            snapshot: Incremental::new(Arc::new(Plain), LIMITS),
+            worker: None,
+            chunks: mpsc::channel(4),
+            at: 0,
+            seen: BTreeMap::new(),
+            reads: 0,
+            notices: Vec::new(),
+        }
+    }
+
+    fn tell(&mut self, notices: Vec<Notice>) {
+        self.notices.extend(notices.iter().map(Notice::kind));
+    }
+
+    fn execute(&mut self, collections: &[&str]) {
+        let notices = self.snapshot.execute(&request(collections), "s1");
+        self.tell(notices);
+    }
+
+    /// One step of whoever reads chunks.
+    fn work(&mut self) {
+        if self.worker.is_none()
+            && let Some(order) = self.snapshot.order()
+        {
+            let (source, out) = (self.source.clone(), self.chunks.0.clone());
+            self.worker = Some(Box::pin(async move { read_chunk(&source, order, out).await }));
+        }
+        if let Some(worker) = &mut self.worker
+            && worker.as_mut().poll(&mut Context::from_waker(Waker::noop())).is_ready()
+        {
+            self.worker = None;
+        }
+    }
+
+    fn arrivals(&mut self) {
+        while let Ok(chunk) = self.chunks.1.try_recv() {
+            let notices = self.snapshot.arrived(chunk);
+            self.tell(notices);
+        }
+    }
+
+    /// Reads one entry of the log; `false`: there is none.
+    fn read(&mut self) -> bool {
+        let Some(entry) = self.source.0.lock().log.get(self.at).cloned() else { return false };
+        self.at += 1;
+        match entry {
+            Entry::Open(id) => self.snapshot.opened(&id),
+            Entry::Close(id) => {
+                if self.snapshot.is_end(&id, Watermarks::InsertInsert) {
+                    self.arrivals();
+                    let closed = self.snapshot.close().unwrap();
+                    self.reads += closed.rows.len();
+                    for (key, value) in closed.rows {
+                        self.seen.insert((closed.collection.clone().unwrap(), key), value);
+                    }
+                    self.tell(closed.notices);
+                }
+            }
+            Entry::Change(table, key, value) => {
+                self.snapshot.touch(&table, &place(key));
+                match value {
+                    Some(value) => self.seen.insert((table, key), value),
+                    None => self.seen.remove(&(table, key)),
+                };
+            }
+        }
+        true
+    }
+
+    fn finish(&mut self) {
+        for _ in 0..100_000 {
+            self.work();
+            self.arrivals();
+            if !self.read() && !self.snapshot.is_running() && self.worker.is_none() {
+                return;
+            }
+        }
+        unreachable!("the snapshot does not end");
+    }
+
+    fn truth(&self) -> BTreeMap<(String, u8), u32> {
+        let db = self.source.0.lock();
+        let rows = |(table, rows): (&String, &BTreeMap<u8, u32>)| {
+            rows.iter().map(|(k, v)| ((table.clone(), *k), *v)).collect::<Vec<_>>()
+        };
+        db.tables.iter().flat_map(rows).collect()
+    }
+}
+
+/// Rows that were there before the log begins.
+fn filled(tables: &[(&str, u8)]) -> Source {
+    let source = Source::default();
+    for (name, rows) in tables {
+        let rows = (0..*rows).map(|key| (key, u32::from(key))).collect();
+        source.0.lock().tables.insert((*name).into(), rows);
+    }
+    source
+}
+
+#[test]
+fn all_rows_of_all_collections_once_and_what_is_told() {
+    let mut run = Run::new(filled(&[("d.a", 7), ("d.b", 0), ("d.c", 3)]));
+    run.execute(&["d\\.[ab]", "d.c", "d.none"]);
+    run.finish();
+    assert_eq!((run.seen.clone(), run.reads), (run.truth(), 10));
+    assert_eq!(
+        run.notices,
+        [
+            "STARTED",
+            "IN_PROGRESS",
+            "IN_PROGRESS",
+            "IN_PROGRESS",
+            "TABLE_SCAN_COMPLETED",
+            "TABLE_SCAN_COMPLETED",
+            "IN_PROGRESS",
+            "TABLE_SCAN_COMPLETED",
+            "COMPLETED"
+        ]
+    );
+    // Chunks of 3: 7 rows are three of them, 3 rows are one, and one finds the end.
+    let windows = run.source.0.lock().log.iter().filter(|e| matches!(e, Entry::Open(_))).count();
+    assert_eq!(windows, 5);
+    assert!(run.snapshot.state().is_none());
+}
+
+#[test]
+fn a_change_in_the_window_wins() {
+    let mut run = Run::new(filled(&[("d.a", 3)]));
+    run.execute(&["d.a"]);
+    // Watermark, maximum, rows: then a change before the second watermark.
+    while run.source.0.lock().log.is_empty() {
+        run.work();
+    }
+    for _ in 0..2 {
+        run.work();
+    }
+    run.source.0.lock().write("d.a", 1, Some(100));
+    run.source.0.lock().write("d.a", 2, None);
+    run.finish();
+    assert_eq!(run.reads, 1);
+    assert_eq!(run.seen, run.truth());
+}
+
+#[test]
+fn pause_stop_and_a_second_signal() {
+    let mut run = Run::new(filled(&[("d.a", 9), ("d.b", 3), ("d.c", 2)]));
+    run.execute(&["d.a"]);
+    run.execute(&["d.a", "d.b", "d.c"]);
+    while run.reads == 0 {
+        run.work();
+        run.read();
+    }
+    let notices = run.snapshot.pause();
+    run.tell(notices);
+    for _ in 0..50 {
+        run.work();
+        run.read();
+    }
+    assert_eq!(run.reads, 3);
+    let notices = run.snapshot.resume();
+    run.tell(notices);
+    let one = Stopped { collections: Some(vec!["d\\.b".into()]) };
+    assert!(run.snapshot.stop(&one).is_empty());
+    run.finish();
+    assert_eq!(run.reads, 11);
+    assert_eq!(run.notices[..5], ["STARTED", "IN_PROGRESS", "PAUSED", "RESUMED", "IN_PROGRESS"]);
+
+    run.execute(&["d.a"]);
+    while run.reads == 11 {
+        run.work();
+        run.read();
+    }
+    let notices = run.snapshot.stop(&Stopped { collections: None });
+    assert_eq!(notices.iter().map(Notice::kind).collect::<Vec<_>>(), ["ABORTED"]);
+    run.finish();
+    assert_eq!(run.reads, 14);
+}
+
+#[test]
+fn a_source_that_takes_no_watermarks_ends_the_snapshot_only() {
+    let mut run = Run::new(filled(&[("d.a", 3)]));
+    run.source.0.lock().refuses = Some("not allowed");
+    run.execute(&["d.a"]);
+    run.finish();
+    assert_eq!(run.notices, ["STARTED", "ABORTED"]);
+    run.source.0.lock().refuses = None;
+    run.execute(&["d.a"]);
+    run.finish();
+    assert_eq!(run.reads, 3);
+}
+
+#[test]
+fn watermarks_of_others_are_none_of_ours() {
+    let mut run = Run::new(filled(&[("d.a", 3)]));
+    run.execute(&["d.a"]);
+    run.work();
+    run.snapshot.opened("0c5a-open");
+    assert!(!run.snapshot.is_open() && !run.snapshot.is_end("0c5a-close", Watermarks::InsertInsert));
+    assert_eq!(Status::Refused.name(), "UNKNOWN_SCHEMA");
+}
+
+#[derive(Debug, Clone)]
+enum Do {
+    Write(u8, u8, bool),
+    Work,
+    Read,
+    /// Goes on from what was stored.
+    Restart,
+}
+
+fn doing() -> impl Strategy<Value = Do> {
+    prop_oneof![
+        4 => (0_u8..2, 0_u8..14, any::<bool>()).prop_map(|(table, key, set)| Do::Write(table, key, set)),
+        6 => Just(Do::Work),
+        6 => Just(Do::Read),
+        1 => Just(Do::Restart),
+    ]
+}
+
+proptest! {
+    /// However writers, chunks, the log and restarts fall together: in the end a consumer has the rows
+    /// that are there.
+    #[test]
+    fn nothing_is_missed_and_nothing_stale_stays(steps in prop::collection::vec(doing(), 0..200)) {
+        let mut run = Run::new(filled(&[("d.0", 10), ("d.1", 10)]));
+        run.execute(&["d\\..*"]);
+        let mut stored = (0, run.snapshot.state());
+        for (n, step) in steps.into_iter().enumerate() {
+            match step {
+                Do::Write(table, key, set) => {
+                    let value = set.then_some(1_000 + n as u32);
+                    run.source.0.lock().write(&format!("d.{table}"), key, value);
+                }
+                Do::Work => run.work(),
+                Do::Read => {
+                    run.arrivals();
+                    if run.read() {
+                        stored = (run.at, run.snapshot.state());
+                    }
+                }
+                Do::Restart => {
+                    // The consumer keeps what it has; the rest begins at what was stored.
+                    run.worker = None;
+                    run.chunks = mpsc::channel(4);
+                    run.snapshot = Incremental::new(Arc::new(Plain), LIMITS);
+                    run.snapshot.restore(&stored.1.clone().unwrap_or_default());
+                    run.at = stored.0;
+                }
+            }
+        }
+        run.finish();
+        prop_assert_eq!(&run.seen, &run.truth());
+        prop_assert!(run.notices.ends_with(&["COMPLETED"]));
+    }
+}

@@ -1,0 +1,16 @@
+//! Snapshots taken while changes are streamed, written once for all connectors.
+//!
+//! [`Incremental`] is the state machine that a reader drives in the order of its log: it is told of
+//! signals, watermarks and changed keys, and gives back the rows that no change has overtaken.
+//! [`read_chunk`] reads one chunk between two watermarks over what a connector offers as a [`ChunkReader`].
+//! What is under way is kept in the stored offset, beside the position.
+//!
+//! It does not: read a log, make records of rows, or decide where they go.
+
+mod chunk;
+mod incremental;
+mod state;
+
+pub use chunk::{Chunk, ChunkOrder, ChunkReader, ChunkRow, Status, Step, Strategy, means, read_chunk};
+pub use incremental::{Closed, Incremental, Limits, Queued};
+pub use state::{KeyText, is_state};

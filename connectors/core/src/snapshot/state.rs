@@ -1,0 +1,187 @@
+//! How a stored offset keeps an incremental snapshot, under Debezium's names.
+//!
+//! Keys are texts that a connector makes ([`KeyText`]); those that Debezium wrote are serialised Java
+//! objects, which are not read: the collection then begins anew, so rows are repeated and none is left
+//! out.
+
+use bytes::Bytes;
+use serde_json::{Value as Json, json};
+
+use super::Queued;
+use crate::position::OffsetMap;
+use crate::signal::Condition;
+
+const COLLECTIONS: &str = "incremental_snapshot_collections";
+const LAST: &str = "incremental_snapshot_primary_key";
+const MAXIMUM: &str = "incremental_snapshot_maximum_key";
+const CORRELATION: &str = "incremental_snapshot_correlation_id";
+
+const ID: &str = "incremental_snapshot_collections_id";
+const CONDITION: &str = "incremental_snapshot_collections_additional_condition";
+const ENTRY_CORRELATION: &str = "incremental_snapshot_collections_correlation_id";
+const SURROGATE: &str = "incremental_snapshot_collections_surrogate_key";
+/// Ours: the id is a pattern of a signal whose collections are not known yet, with the signal's conditions.
+const PATTERN: &str = "incremental_snapshot_collections_pattern";
+
+/// Members of an offset that belong here.
+pub fn is_state(member: &str) -> bool {
+    [COLLECTIONS, LAST, MAXIMUM, CORRELATION].contains(&member)
+}
+
+/// Text of a key, for offsets and for people.
+pub trait KeyText {
+    fn to_text(&self, key: &Bytes) -> String;
+    /// `None`: the text is none of this connector's.
+    fn from_text(&self, text: &str) -> Option<Bytes>;
+    fn shown(&self, key: &Bytes) -> String;
+}
+
+/// What is stored of a snapshot that is under way.
+#[derive(Debug, Clone, PartialEq, Eq, Default)]
+pub(super) struct Stored {
+    pub(super) queue: Vec<Queued>,
+    pub(super) sent: Option<Bytes>,
+    pub(super) maximum: Option<Bytes>,
+    pub(super) correlation: Option<String>,
+    /// A key is there that cannot be used.
+    pub(super) foreign_key: bool,
+}
+
+pub(super) fn write(stored: &Stored, keys: &dyn KeyText) -> OffsetMap {
+    let entry = |q: &Queued| {
+        let mut entry = json!({
+            ID: q.id,
+            CONDITION: q.condition.as_ref().map(|c| format!("({c})")),
+            ENTRY_CORRELATION: q.correlation,
+        });
+        if let Some(column) = &q.surrogate_key {
+            entry[SURROGATE] = json!(column);
+        }
+        if let Some(conditions) = &q.pattern {
+            entry[PATTERN] = conditions.iter().map(|c| json!([c.collection, c.filter])).collect();
+        }
+        entry
+    };
+    let mut offset = OffsetMap::new();
+    let entries: Vec<Json> = stored.queue.iter().map(entry).collect();
+    offset.insert(COLLECTIONS.into(), Json::Array(entries).to_string().into());
+    for (name, key) in [(LAST, &stored.sent), (MAXIMUM, &stored.maximum)] {
+        if let Some(key) = key {
+            offset.insert(name.into(), keys.to_text(key).into());
+        }
+    }
+    if let Some(correlation) = &stored.correlation {
+        offset.insert(CORRELATION.into(), correlation.as_str().into());
+    }
+    offset
+}
+
+/// `None`: no snapshot is under way. Errors: why the member cannot be used.
+pub(super) fn read(offset: &OffsetMap, keys: &dyn KeyText) -> Result<Option<Stored>, String> {
+    let text = |name: &str| offset.get(name).and_then(Json::as_str);
+    let Some(collections) = text(COLLECTIONS) else { return Ok(None) };
+    let entries: Vec<Json> =
+        serde_json::from_str(collections).map_err(|e| format!("the member '{COLLECTIONS}' cannot be read: {e}"))?;
+    let condition = |pair: &Json| {
+        let text = |at: usize| pair.get(at).and_then(Json::as_str).map(str::to_owned);
+        Some(Condition { collection: text(0)?, filter: text(1)? })
+    };
+    let member = |entry: &Json, name: &str| entry.get(name).and_then(Json::as_str).map(str::to_owned);
+    let queued = |entry: &Json| {
+        Some(Queued {
+            id: member(entry, ID)?,
+            condition: member(entry, CONDITION).map(|c| unwrapped(&c).to_owned()),
+            correlation: member(entry, ENTRY_CORRELATION),
+            surrogate_key: member(entry, SURROGATE),
+            pattern: entry.get(PATTERN).and_then(Json::as_array).map(|all| all.iter().filter_map(condition).collect()),
+        })
+    };
+    let queue: Vec<Queued> = entries.iter().filter_map(queued).collect();
+    if queue.is_empty() {
+        return Ok(None);
+    }
+    let key = |name: &str| text(name).map(|t| keys.from_text(t));
+    let (sent, maximum) = (key(LAST), key(MAXIMUM));
+    let foreign_key = sent == Some(None) || maximum == Some(None);
+    Ok(Some(Stored {
+        queue,
+        sent: sent.flatten().filter(|_| !foreign_key),
+        maximum: maximum.flatten().filter(|_| !foreign_key),
+        correlation: text(CORRELATION).map(str::to_owned),
+        foreign_key,
+    }))
+}
+
+/// Without the parentheses that the stored form adds: one pair, however often it was stored.
+fn unwrapped(condition: &str) -> &str {
+    condition.strip_prefix('(').and_then(|c| c.strip_suffix(')')).unwrap_or(condition)
+}
+
+#[cfg(test)]
+pub(super) mod tests {
+    #![allow(clippy::unwrap_used)]
+    use super::*;
+
+    /// Keys that are texts.
+    pub(crate) struct Plain;
+
+    impl KeyText for Plain {
+        fn to_text(&self, key: &Bytes) -> String {
+            format!("k:{}", String::from_utf8_lossy(key))
+        }
+        fn from_text(&self, text: &str) -> Option<Bytes> {
+            text.strip_prefix("k:").map(|key| Bytes::copy_from_slice(key.as_bytes()))
+        }
+        fn shown(&self, key: &Bytes) -> String {
+            String::from_utf8_lossy(key).into_owned()
+        }
+    }
+
+    fn queued(id: &str, condition: Option<&str>) -> Queued {
+        Queued { condition: condition.map(Into::into), correlation: Some("s1".into()), ..Queued::named(id) }
+    }
+
+    #[test]
+    fn there_and_back_without_more_parentheses_each_time() {
+        let condition = Condition { collection: "a\\.c".into(), filter: "{}".into() };
+        let stored = Stored {
+            queue: vec![
+                queued("a.b", Some("{x: 1}")),
+                Queued { pattern: Some(vec![condition]), ..queued("a\\..*", None) },
+            ],
+            sent: Some(Bytes::from_static(b"7")),
+            maximum: Some(Bytes::from_static(b"9")),
+            correlation: Some("s1".into()),
+            foreign_key: false,
+        };
+        let mut offset = write(&stored, &Plain);
+        assert_eq!(
+            offset.get(COLLECTIONS).unwrap().as_str().unwrap(),
+            r#"[{"incremental_snapshot_collections_id":"a.b","incremental_snapshot_collections_additional_condition":"({x: 1})","incremental_snapshot_collections_correlation_id":"s1"},{"incremental_snapshot_collections_id":"a\\..*","incremental_snapshot_collections_additional_condition":null,"incremental_snapshot_collections_correlation_id":"s1","incremental_snapshot_collections_pattern":[["a\\.c","{}"]]}]"#
+        );
+        for _ in 0..3 {
+            let read = read(&offset, &Plain).unwrap().unwrap();
+            assert_eq!(read, stored);
+            offset = write(&read, &Plain);
+        }
+        assert!(offset.keys().all(|member| is_state(member)));
+    }
+
+    #[test]
+    fn keys_of_another_form_let_the_collection_begin_anew() {
+        let stored = Stored { queue: vec![queued("a.b", None)], ..Stored::default() };
+        let mut offset = write(&stored, &Plain);
+        offset.insert(LAST.into(), "aced0005".into());
+        offset.insert(MAXIMUM.into(), "k:9".into());
+        let read = read(&offset, &Plain).unwrap().unwrap();
+        assert_eq!((read.sent, read.maximum, read.foreign_key), (None, None, true));
+    }
+
+    #[test]
+    fn no_snapshot_and_a_damaged_one() {
+        assert_eq!(read(&OffsetMap::new(), &Plain), Ok(None));
+        let with = |text: &str| json!({COLLECTIONS: text}).as_object().unwrap().clone();
+        assert_eq!(read(&with("[]"), &Plain), Ok(None));
+        assert!(read(&with("["), &Plain).unwrap_err().contains("incremental_snapshot_collections"));
+    }
+}

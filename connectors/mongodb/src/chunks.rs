@@ -1,0 +1,277 @@
+//! Chunks of incremental snapshots: watermarks in the signal collection, documents in the order of
+//! `_id`.
+//!
+//! Ranges are bounds of the index on `_id`, which order values of every type; a comparison in a query
+//! would find only those of one type. Both bounds are the server's to compare, with the collection's
+//! collation. Reads and watermarks go to the primary and to what a majority has, so that no read is
+//! older than the watermark before it. A connection of its own: the stream's is busy waiting.
+
+use std::sync::Arc;
+use std::time::Duration;
+
+use async_trait::async_trait;
+use base64::Engine as _;
+use base64::engine::general_purpose::STANDARD;
+use bson::{Document, RawDocument, RawDocumentBuf, doc};
+use bytes::Bytes;
+use futures::TryStreamExt;
+use mongodb::options::{Acknowledgment, Hint, ReadConcern, ReadPreference, SelectionCriteria, WriteConcern};
+use mongodb::{Client, Collection};
+use thalweg_config::Secret;
+use thalweg_core::snapshot::{ChunkReader, ChunkRow, KeyText, Queued, Strategy, means};
+use thalweg_core::{Error, Phase};
+use tokio::sync::OnceCell;
+
+use crate::errors;
+use crate::extended_json::{self, Writer};
+use crate::filter::NamespaceFilter;
+use crate::key::id_of;
+use crate::lenient_json::parse_document;
+use crate::namespace::Namespace;
+use crate::options::MongoConfig;
+use crate::snapshot;
+use crate::stream::within;
+use crate::{connect, failure::Failure};
+
+/// A document of a chunk.
+#[derive(Debug)]
+pub(crate) struct Row {
+    pub(crate) namespace: Arc<Namespace>,
+    pub(crate) document: Bytes,
+}
+
+pub(crate) struct Chunks {
+    pub(crate) config: Arc<MongoConfig>,
+    pub(crate) filter: Arc<NamespaceFilter>,
+    pub(crate) uri: Secret,
+    pub(crate) signals: Namespace,
+    pub(crate) client: OnceCell<Client>,
+}
+
+impl Chunks {
+    pub(crate) fn new(config: Arc<MongoConfig>, filter: Arc<NamespaceFilter>, uri: Secret, signals: Namespace) -> Self {
+        Self { config, filter, uri, signals, client: OnceCell::new() }
+    }
+
+    async fn client(&self) -> Result<&Client, Error> {
+        let connect = || connect::client(&self.config.connection, self.uri.reveal(), 1, None);
+        self.client.get_or_try_init(connect).await.map_err(|e| failed(&e))
+    }
+
+    fn timeout(&self) -> Option<Duration> {
+        connect::socket_timeout(&self.config.connection, self.uri.reveal())
+    }
+
+    async fn signals(&self) -> Result<Collection<Document>, Error> {
+        Ok(self.client().await?.database(&self.signals.db).collection(&self.signals.coll))
+    }
+
+    async fn collection(&self, id: &str) -> Result<Collection<RawDocumentBuf>, Error> {
+        let namespace = Namespace::parse(id)
+            .ok_or_else(|| Error::config(format!("'{id}' is no collection; <database>.<collection> is expected")))?;
+        Ok(self.client().await?.database(&namespace.db).collection(&namespace.coll))
+    }
+}
+
+fn failed(error: &mongodb::error::Error) -> Error {
+    errors::error(error, Phase::Snapshot)
+}
+
+fn primary() -> SelectionCriteria {
+    SelectionCriteria::ReadPreference(ReadPreference::Primary)
+}
+
+fn majority() -> WriteConcern {
+    WriteConcern::builder().w(Acknowledgment::Majority).build()
+}
+
+/// The condition of a signal as a filter.
+fn condition(queued: &Queued) -> Result<Document, Error> {
+    let Some(text) = &queued.condition else { return Ok(Document::new()) };
+    parse_document(text).map_err(|e| {
+        Error::config(format!("the additional condition for {} is not a query filter", queued.id)).because(&e)
+    })
+}
+
+/// `{_id: …}` of a document: where it stands among the others.
+fn place(document: &RawDocument) -> Option<Bytes> {
+    let id = document.get("_id").ok()??;
+    let mut place = RawDocumentBuf::new();
+    place.append(bson::cstr!("_id"), id);
+    Some(Bytes::from(place.into_bytes()))
+}
+
+/// What a change of the document has as its key: type and bytes of the `_id`.
+pub(crate) fn key(document: &[u8]) -> Option<Bytes> {
+    let id = id_of(document).ok()?;
+    let mut key = Vec::with_capacity(id.value.len() + 1);
+    key.push(id.kind);
+    key.extend_from_slice(id.value);
+    Some(key.into())
+}
+
+fn bound(place: &Bytes) -> Result<Document, Error> {
+    let raw = RawDocument::from_bytes(place).and_then(Document::try_from);
+    raw.map_err(|e| Error::config("an _id cannot be used as a bound of a chunk").because(&e))
+}
+
+#[async_trait]
+impl ChunkReader for Chunks {
+    type Row = Row;
+
+    async fn expand(&self, pattern: &str) -> Result<Vec<String>, Error> {
+        let listing = snapshot::captured(self.client().await?, &self.config, &self.filter);
+        let captured = listing.await.map_err(|failure| match failure {
+            Failure::Server(error) => failed(&error),
+            Failure::Final(error) => error,
+        })?;
+        let wanted = |l: &&snapshot::Listed| l.streams() && !self.filter.is_signals(&l.namespace);
+        let names = captured.iter().filter(wanted).map(|l| l.namespace.to_string());
+        Ok(names.filter(|name| means(pattern, name)).collect())
+    }
+
+    async fn open_window(&self, chunk: &str) -> Result<(), Error> {
+        let mark = doc! {"_id": format!("{chunk}-open"), "type": "snapshot-window-open", "payload": ""};
+        self.mark(mark).await
+    }
+
+    async fn close_window(&self, chunk: &str) -> Result<(), Error> {
+        match self.config.snapshot.watermarks {
+            Strategy::InsertInsert => {
+                let mark = doc! {"_id": format!("{chunk}-close"), "type": "snapshot-window-close", "payload": ""};
+                self.mark(mark).await
+            }
+            Strategy::InsertDelete => {
+                let signals = self.signals().await?;
+                let delete = signals.delete_one(doc! {"_id": format!("{chunk}-open")}).write_concern(majority());
+                within(self.timeout(), delete.into_future()).await.map(drop).map_err(|e| failed(&e))
+            }
+        }
+    }
+
+    async fn maximum(&self, queued: &Queued) -> Result<Option<Bytes>, Error> {
+        let last = self
+            .collection(&queued.id)
+            .await?
+            .find(condition(queued)?)
+            .sort(doc! {"_id": -1})
+            .limit(1)
+            .projection(doc! {"_id": 1})
+            .selection_criteria(primary())
+            .read_concern(ReadConcern::majority());
+        let found: Vec<RawDocumentBuf> =
+            within(self.timeout(), async { last.await?.try_collect().await }).await.map_err(|e| failed(&e))?;
+        Ok(found.first().and_then(|document| place(document)))
+    }
+
+    async fn rows(
+        &self,
+        queued: &Queued,
+        after: Option<&Bytes>,
+        maximum: &Bytes,
+        limit: usize,
+    ) -> Result<Vec<ChunkRow<Row>>, Error> {
+        let collection = self.collection(&queued.id).await?;
+        let filter = condition(queued)?;
+        let namespace = Arc::new(collection.namespace()).to_string();
+        let namespace = Arc::new(Namespace::parse(&namespace).unwrap_or_else(|| Namespace::new("", "")));
+        let row = |document: RawDocumentBuf| {
+            let place = place(&document)?;
+            let document = Bytes::from(document.into_bytes());
+            let key = key(&document)?;
+            Some(ChunkRow { place, key, row: Row { namespace: namespace.clone(), document } })
+        };
+        let mut rows = Vec::new();
+        if after != Some(maximum) {
+            // The lower bound is part of the range, the upper one is not.
+            let mut find = collection
+                .find(filter.clone())
+                .max(bound(maximum)?)
+                .hint(Hint::Keys(doc! {"_id": 1}))
+                .sort(doc! {"_id": 1})
+                .limit(i64::try_from(limit).unwrap_or(i64::MAX).saturating_add(1))
+                .selection_criteria(primary())
+                .read_concern(ReadConcern::majority());
+            if let Some(after) = after {
+                find = find.min(bound(after)?);
+            }
+            let found: Vec<RawDocumentBuf> =
+                within(self.timeout(), async { find.await?.try_collect().await }).await.map_err(|e| failed(&e))?;
+            rows.extend(found.into_iter().filter_map(row).filter(|row| Some(&row.place) != after).take(limit));
+        }
+        if rows.len() < limit && after != Some(maximum) {
+            let mut last = bound(maximum)?;
+            if !filter.is_empty() {
+                last = doc! {"$and": [last, filter]};
+            }
+            let find = collection.find(last).selection_criteria(primary()).read_concern(ReadConcern::majority());
+            let found: Vec<RawDocumentBuf> =
+                within(self.timeout(), async { find.await?.try_collect().await }).await.map_err(|e| failed(&e))?;
+            rows.extend(found.into_iter().filter_map(row));
+        }
+        Ok(rows)
+    }
+}
+
+impl Chunks {
+    async fn mark(&self, mark: Document) -> Result<(), Error> {
+        let signals = self.signals().await?;
+        let insert = signals.insert_one(mark).write_concern(majority());
+        within(self.timeout(), insert.into_future()).await.map(drop).map_err(|e| failed(&e))
+    }
+}
+
+/// The text of a place: BSON, because there are many types of `_id`.
+pub(crate) struct PlaceText;
+
+const PREFIX: &str = "bson:";
+
+impl KeyText for PlaceText {
+    fn to_text(&self, place: &Bytes) -> String {
+        format!("{PREFIX}{}", STANDARD.encode(place))
+    }
+
+    fn from_text(&self, text: &str) -> Option<Bytes> {
+        let place = STANDARD.decode(text.strip_prefix(PREFIX)?).ok()?;
+        RawDocument::from_bytes(&place).ok()?.get("_id").ok()??;
+        Some(place.into())
+    }
+
+    fn shown(&self, place: &Bytes) -> String {
+        let mut text = Vec::new();
+        let Ok(id) = id_of(place) else { return String::new() };
+        let form = thalweg_core::record::TextForm::Plain;
+        if extended_json::write_value(Writer::Relaxed, form, id.kind, id.value, &mut text).is_err() {
+            return String::new();
+        }
+        String::from_utf8_lossy(&text).into_owned()
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    #![allow(clippy::unwrap_used)]
+    use bson::rawdoc;
+
+    use super::*;
+
+    #[test]
+    fn places_have_texts() {
+        let place = place(&rawdoc! {"_id": 7_i64, "x": 1}).unwrap();
+        assert_eq!(place, Bytes::from(rawdoc! {"_id": 7_i64}.into_bytes()));
+        let text = PlaceText.to_text(&place);
+        assert!(text.starts_with("bson:"));
+        assert_eq!(PlaceText.from_text(&text), Some(place.clone()));
+        assert_eq!(PlaceText.shown(&place), "7");
+        for odd in ["aced0005", "bson:", "bson:!!", "bson:BQAAAAA="] {
+            assert_eq!(PlaceText.from_text(odd), None, "{odd}");
+        }
+    }
+
+    #[test]
+    fn keys_tell_types_apart() {
+        let of = |document: RawDocumentBuf| key(document.as_bytes()).unwrap();
+        assert_eq!(of(rawdoc! {"_id": 7, "x": 1}), of(rawdoc! {"_id": 7}));
+        assert_ne!(of(rawdoc! {"_id": 7}), of(rawdoc! {"_id": 7_i64}));
+    }
+}
