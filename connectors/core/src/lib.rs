@@ -2,9 +2,9 @@
 //!
 //! In the order in which a change passes: `source` is the SPI that a connector implements and
 //! `position` what it resumes from; `record` the data model; `filter`, `naming` and `envelope` make
-//! records from changes, `heartbeat` adds records of its own; `queue` carries batches from reader to
-//! encoder; `transform` and `convert` turn records into bytes, `tolerance` says what happens to those
-//! that cannot be; `delivery` is the SPI towards Kafka and `ack` moves the position over the contiguous
+//! records from changes, `transaction` and `heartbeat` add records of their own; `queue` carries batches
+//! from reader to encoder; `transform` and `convert` turn records into bytes, `tolerance` says what
+//! happens to those that cannot be; `delivery` is the SPI towards Kafka and `ack` moves the position over the contiguous
 //! prefix of acknowledged messages. `progress` is what status and metrics read; `error` is the one error
 //! type.
 //!
@@ -25,6 +25,7 @@ pub mod queue;
 pub mod record;
 pub mod source;
 pub mod tolerance;
+pub mod transaction;
 pub mod transform;
 
 pub use error::{Error, ErrorKind, Phase, Policy};
