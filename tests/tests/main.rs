@@ -17,3 +17,4 @@ mod sharded;
 mod shared;
 mod spine;
 mod stopping;
+mod transactions;

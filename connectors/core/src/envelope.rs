@@ -40,7 +40,8 @@ pub fn transaction_value() -> Arc<Schema> {
     static SCHEMA: LazyLock<Arc<Schema>> = LazyLock::new(|| {
         let collection = Schema::record([("data_collection", Schema::string()), ("event_count", Schema::int64())])
             .named("event.collection")
-            .versioned(1);
+            .versioned(1)
+            .optional();
         let fields = [
             ("status", Schema::string()),
             ("id", Schema::string()),
@@ -261,7 +262,7 @@ mod tests {
         converter.convert_datum(&"t".into(), &Datum::new(transaction_value(), end), &mut out).unwrap();
         assert_eq!(
             std::str::from_utf8(&out).unwrap(),
-            r#"{"schema":{"type":"struct","fields":[{"type":"string","optional":false,"field":"status"},{"type":"string","optional":false,"field":"id"},{"type":"int64","optional":true,"field":"event_count"},{"type":"array","items":{"type":"struct","fields":[{"type":"string","optional":false,"field":"data_collection"},{"type":"int64","optional":false,"field":"event_count"}],"optional":false,"name":"event.collection","version":1},"optional":true,"field":"data_collections"},{"type":"int64","optional":false,"field":"ts_ms"}],"optional":false,"name":"io.debezium.connector.common.TransactionMetadataValue","version":1},"payload":{"status":"END","id":"7","event_count":2,"data_collections":[{"data_collection":"db.c","event_count":2}],"ts_ms":1000}}"#
+            r#"{"schema":{"type":"struct","fields":[{"type":"string","optional":false,"field":"status"},{"type":"string","optional":false,"field":"id"},{"type":"int64","optional":true,"field":"event_count"},{"type":"array","items":{"type":"struct","fields":[{"type":"string","optional":false,"field":"data_collection"},{"type":"int64","optional":false,"field":"event_count"}],"optional":true,"name":"event.collection","version":1},"optional":true,"field":"data_collections"},{"type":"int64","optional":false,"field":"ts_ms"}],"optional":false,"name":"io.debezium.connector.common.TransactionMetadataValue","version":1},"payload":{"status":"END","id":"7","event_count":2,"data_collections":[{"data_collection":"db.c","event_count":2}],"ts_ms":1000}}"#
         );
     }
 

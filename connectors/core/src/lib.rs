@@ -2,8 +2,8 @@
 //!
 //! In the order in which a change passes: `source` is the SPI that a connector implements and
 //! `position` what it resumes from; `record` the data model; `filter`, `naming` and `envelope` make
-//! records from changes, `heartbeat` and `notification` add records of their own, `signal` and `snapshot`
-//! what users ask for while changes are streamed; `queue` carries batches from reader to
+//! records from changes, `transaction`, `heartbeat` and `notification` add records of their own, `signal`
+//! and `snapshot` what users ask for while changes are streamed; `queue` carries batches from reader to
 //! encoder; `transform` and `convert` turn records into bytes, `tolerance` says what happens to those
 //! that cannot be; `delivery` is the SPI towards Kafka and `ack` moves the position over the contiguous
 //! prefix of acknowledged messages. `progress` is what status and metrics read; `error` is the one error
@@ -29,6 +29,7 @@ pub mod signal;
 pub mod snapshot;
 pub mod source;
 pub mod tolerance;
+pub mod transaction;
 pub mod transform;
 
 pub use error::{Error, ErrorKind, Phase, Policy};

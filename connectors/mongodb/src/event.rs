@@ -15,6 +15,7 @@ use std::sync::Arc;
 
 use bytes::Bytes;
 use thalweg_core::envelope::{SnapshotMarker, SourceCommon, SourceTime, context_headers};
+use thalweg_core::naming::TopicNaming;
 use thalweg_core::position::Position;
 use thalweg_core::record::{Datum, Headers, Record, Text, TextForm, Value};
 use thalweg_core::{Error, ErrorKind, Phase};
@@ -29,7 +30,8 @@ use crate::namespace::Namespace;
 use crate::options::{FailureMode, MongoConfig};
 use crate::position::{MongoPosition, Positions, lsid_text};
 use crate::raw::{Element, Malformed, kind};
-use crate::schema::{Collection, Collections, envelope, source};
+use crate::schema::{Collection, Collections, envelope, naming_rules, source};
+use crate::transaction::Transactions;
 
 /// Short name in `source` and headers.
 const CONNECTOR: &str = "mongodb";
@@ -78,6 +80,8 @@ pub struct Decoder {
     replica_set: Option<Text>,
     headers: Headers,
     positions: Positions,
+    /// Unset: nothing is told of transactions.
+    transactions: Option<Transactions>,
     /// Behind the event before.
     last: Position,
     reading: Option<Reading>,
@@ -135,6 +139,10 @@ impl Decoder {
             replica_set: replica_set.map(Text::Shared),
             headers,
             positions: Positions::default(),
+            transactions: config
+                .events
+                .transactions
+                .then(|| Transactions::new(TopicNaming::new(naming_rules(config)).transaction())),
             last: Position::default(),
             reading: None,
             failures: 0,
@@ -147,11 +155,30 @@ impl Decoder {
         std::mem::take(&mut self.failures)
     }
 
-    /// The stream goes on behind `position`: what the first record of a change with several records
-    /// carries.
+    /// The stream begins behind `position`: what the first record of a change with several records
+    /// carries. A transaction that was open there goes on.
     pub fn stream_from(&mut self, position: Position) {
+        if let Some(transactions) = &mut self.transactions {
+            transactions.resume(MongoPosition::decode(&position).and_then(|p| p.transaction()));
+        }
         self.last = position;
         self.reading = None;
+    }
+
+    /// The stream goes on behind `position`, with nothing to read since.
+    pub fn passed(&mut self, position: Position) {
+        self.last = position;
+    }
+
+    /// What each position takes in memory for the transaction that is open, in bytes.
+    pub fn state_bytes(&self) -> usize {
+        self.transactions.as_ref().and_then(Transactions::state).map_or(0, <[u8]>::len)
+    }
+
+    /// Behind a change, with what is open now.
+    fn behind(&mut self, change: &Change<'_>) -> Position {
+        let open = self.transactions.as_ref().and_then(Transactions::state);
+        self.positions.of_event(change.cluster_time, change.token, change.lsid, change.txn_number, open)
     }
 
     /// Documents of a snapshot follow, all read at or after `position`.
@@ -163,6 +190,9 @@ impl Decoder {
             ord: position.ord,
         });
         self.last = position.encode();
+        if let Some(transactions) = &mut self.transactions {
+            transactions.resume(None);
+        }
     }
 
     /// Appends the records of a change event to `out`. `now_ms` is the processing time.
@@ -182,9 +212,7 @@ impl Decoder {
                 return Ok(Seen { position, source_ms: now_ms, fate: Fate::Failed });
             }
         };
-        let position = self.positions.of_event(change.cluster_time, change.token, change.lsid, change.txn_number);
         let source_ms = change.wall_time.unwrap_or(i64::from(change.cluster_time.0) * 1000);
-        let before = std::mem::replace(&mut self.last, position.clone());
         let fate = match change.operation {
             Operation::Unknown(name) => {
                 let operation = String::from_utf8_lossy(name);
@@ -194,14 +222,11 @@ impl Decoder {
             operation => {
                 let collection = self.collections.of(change.db, change.collection)?;
                 if collection.captured {
-                    let made = self.records(event, &change, operation, &collection, source_ms, now_ms);
-                    match made {
-                        Ok(record) => {
-                            self.push(record, operation, before, position.clone(), out);
-                            Fate::Recorded
-                        }
+                    match self.records(event, &change, operation, &collection, source_ms, now_ms) {
+                        Ok(record) => return Ok(self.push(record, &change, &collection, source_ms, out)),
                         Err(error) => {
                             let collection = collection.namespace.to_string();
+                            let position = self.behind(&change);
                             let origin = Origin {
                                 phase: Phase::Stream,
                                 position: &position,
@@ -217,20 +242,32 @@ impl Decoder {
                 }
             }
         };
-        Ok(Seen { position, source_ms, fate })
+        self.last = self.behind(&change);
+        Ok(Seen { position: self.last.clone(), source_ms, fate })
     }
 
-    /// The record, and behind a delete its tombstone. A change counts as delivered with its last
-    /// record, so the one before carries the position before it.
+    /// The record; before it what is to be told of transactions, and behind a delete its tombstone. A
+    /// change counts as delivered with its last record, so those before carry the position before it.
     fn push(
-        &self,
+        &mut self,
         mut record: Record,
-        operation: Operation<'_>,
-        before: Position,
-        position: Position,
+        change: &Change<'_>,
+        collection: &Collection,
+        source_ms: i64,
         out: &mut Vec<Record>,
-    ) {
-        if operation == Operation::Delete && self.tombstones {
+    ) -> Seen {
+        if let Some(transactions) = &mut self.transactions {
+            let session = (change.lsid, change.txn_number);
+            let block = transactions.enter(session, &collection.full_name, source_ms, &mut self.last, out);
+            if let Value::Struct(fields) = &mut record.value.value
+                && let Some(field) = fields.get_mut(envelope::TRANSACTION)
+            {
+                *field = block;
+            }
+        }
+        let position = self.behind(change);
+        let before = std::mem::replace(&mut self.last, position.clone());
+        if change.operation == Operation::Delete && self.tombstones {
             let tombstone = Record {
                 topic: record.topic.clone(),
                 partition: None,
@@ -238,15 +275,16 @@ impl Decoder {
                 value: Datum::none(),
                 headers: self.headers.clone(),
                 timestamp: None,
-                position,
+                position: position.clone(),
             };
             record.position = before;
             out.push(record);
             out.push(tombstone);
         } else {
-            record.position = position;
+            record.position = position.clone();
             out.push(record);
         }
+        Seen { position, source_ms, fate: Fate::Recorded }
     }
 
     fn records(

@@ -509,3 +509,6 @@ fn mgo_09_one_document_has_one_key_everywhere() {
 
 #[path = "event_fields_tests.rs"]
 mod fields;
+
+#[path = "event_transaction_tests.rs"]
+mod transactions;

@@ -3,16 +3,17 @@
 //!
 //! [`MongoPosition`] is the readable form; [`Position`] its bytes, which travel with every record.
 //! [`Positions`] writes the bytes of single events into one buffer per batch. Members of a stored
-//! offset that mean nothing here (an incremental snapshot's, a transaction's) are kept as they are.
+//! offset that mean nothing here (an incremental snapshot's) are kept as they are.
 //!
-//! Bytes: version, flags, seconds, increment, then as the flags say: token, lsid, txnNumber, other
-//! members. Numbers are little-endian, documents and texts have their length in front.
+//! Bytes: version, flags, seconds, increment, then as the flags say: token, lsid, txnNumber, open
+//! transaction, other members. Numbers are little-endian, documents and texts have their length in front.
 
 use bson::Timestamp;
 use bytes::{BufMut, Bytes, BytesMut};
 use serde_json::{Map, Value as Json};
 use thalweg_core::position::{OffsetMap, Position, PositionCodec, UNDELIVERED};
 use thalweg_core::record::TextForm;
+use thalweg_core::transaction::OpenTransaction;
 
 use crate::extended_json::{self, Writer};
 use crate::raw::{self, Elements, kind};
@@ -29,6 +30,7 @@ mod flag {
     pub(super) const TXN_NUMBER: u8 = 8;
     pub(super) const OTHERS: u8 = 16;
     pub(super) const UNDELIVERED: u8 = 32;
+    pub(super) const TRANSACTION: u8 = 64;
 }
 
 /// A resume point.
@@ -46,6 +48,8 @@ pub struct MongoPosition {
     /// Session of the event's transaction, as BSON.
     lsid: Option<Bytes>,
     txn_number: Option<i64>,
+    /// The transaction whose end is not told yet, as [`OpenTransaction`] writes it.
+    transaction: Option<Bytes>,
     /// Further members of the stored offset.
     others: OffsetMap,
 }
@@ -77,8 +81,25 @@ impl MongoPosition {
             undelivered: false,
             lsid: None,
             txn_number: None,
+            transaction: None,
             others: OffsetMap::new(),
         }
+    }
+
+    /// Behind everything that an answer of the server contained or passed over: also the transaction
+    /// that was open stays open until a change follows.
+    pub fn passed_over(token: Bytes, before: Option<&Self>) -> Self {
+        Self { transaction: before.and_then(|p| p.transaction.clone()), ..Self::behind_batch(token) }
+    }
+
+    /// The same place, with this transaction open.
+    pub fn within(self, transaction: Option<&[u8]>) -> Self {
+        Self { transaction: transaction.map(Bytes::copy_from_slice), ..self }
+    }
+
+    /// The transaction whose end is not told yet.
+    pub fn transaction(&self) -> Option<OpenTransaction> {
+        OpenTransaction::from_bytes(self.transaction.as_ref()?)
     }
 
     /// Behind this change event; `None` if it is none.
@@ -136,6 +157,7 @@ impl MongoPosition {
                 token: self.token.as_ref().map(Token::as_bytes),
                 lsid: self.lsid.as_deref(),
                 txn_number: self.txn_number,
+                transaction: self.transaction.as_deref(),
                 others: others.as_deref(),
             },
             &mut out,
@@ -162,6 +184,7 @@ impl MongoPosition {
         let token = part(flag::TOKEN)?.map(Token::new).transpose().ok()?;
         let lsid = part(flag::LSID)?;
         let txn_number = part(flag::TXN_NUMBER)?;
+        let transaction = part(flag::TRANSACTION)?;
         let others = part(flag::OTHERS)?;
         Some(Self {
             sec: raw::int32(&head[2..])?,
@@ -171,6 +194,7 @@ impl MongoPosition {
             undelivered: flags & flag::UNDELIVERED != 0,
             lsid,
             txn_number: txn_number.and_then(|b| raw::int64(&b)),
+            transaction,
             others: others.and_then(|json| serde_json::from_slice(&json).ok()).unwrap_or_default(),
         })
     }
@@ -195,6 +219,9 @@ impl MongoPosition {
         if let Some(number) = self.txn_number {
             offset.insert("txnNumber".into(), number.into());
         }
+        if let Some(open) = self.transaction() {
+            open.add_to_offset(&mut offset);
+        }
         offset.extend(self.others.clone());
         offset
     }
@@ -203,6 +230,8 @@ impl MongoPosition {
     pub fn from_offset(offset: &OffsetMap) -> Result<Self, String> {
         let mut position = Self::behind(None);
         (position.sec, position.ord) = (integer(offset, "sec")?, integer(offset, "ord")?);
+        let open = OpenTransaction::from_offset(offset)?;
+        position.transaction = open.map(|open| Bytes::copy_from_slice(open.as_bytes()));
         for (name, value) in offset {
             match (name.as_str(), value) {
                 ("sec" | "ord", _) | ("resume_token", Json::Null) => {}
@@ -215,6 +244,7 @@ impl MongoPosition {
                 ("initsync", Json::Null) => {}
                 (UNDELIVERED, undelivered) => position.undelivered = *undelivered == Json::Bool(true),
                 ("initsync", _) => return Err("Source offset 'initsync' parameter value is not a boolean".into()),
+                (name, _) if OpenTransaction::is_member(name) => {}
                 _ => drop(position.others.insert(name.clone(), value.clone())),
             }
         }
@@ -255,6 +285,7 @@ struct Fields<'a> {
     token: Option<&'a [u8]>,
     lsid: Option<&'a [u8]>,
     txn_number: Option<i64>,
+    transaction: Option<&'a [u8]>,
     others: Option<&'a [u8]>,
 }
 
@@ -264,6 +295,7 @@ fn write(fields: Fields<'_>, out: &mut BytesMut) {
         (flag::TOKEN, fields.token),
         (flag::LSID, fields.lsid),
         (flag::TXN_NUMBER, number.as_ref().map(<[u8; 8]>::as_slice)),
+        (flag::TRANSACTION, fields.transaction),
         (flag::OTHERS, fields.others),
     ];
     let mut flags = if fields.unfinished { flag::UNFINISHED } else { 0 };
@@ -291,16 +323,20 @@ pub struct Positions {
 const CHUNK: usize = 16 << 10;
 
 impl Positions {
-    /// Behind an event with this cluster time, token document, session and transaction number.
+    /// Behind an event with this cluster time, token document, session and transaction number, and with
+    /// what is open then.
     pub fn of_event(
         &mut self,
         time: (u32, u32),
         token: &[u8],
         lsid: Option<&[u8]>,
         txn_number: Option<i64>,
+        transaction: Option<&[u8]>,
     ) -> Position {
-        if self.buffer.capacity() < token.len() + lsid.map_or(0, <[u8]>::len) + 64 {
-            self.buffer = BytesMut::with_capacity(CHUNK.max(2 * token.len()));
+        let length = |part: Option<&[u8]>| part.map_or(0, <[u8]>::len);
+        let needed = token.len() + length(lsid) + length(transaction) + 64;
+        if self.buffer.capacity() < needed {
+            self.buffer = BytesMut::with_capacity(CHUNK.max(2 * needed));
         }
         let (sec, ord) = (time.0 as i32, time.1 as i32);
         write(
@@ -312,6 +348,7 @@ impl Positions {
                 token: Some(token),
                 lsid,
                 txn_number,
+                transaction,
                 others: None,
             },
             &mut self.buffer,
@@ -402,10 +439,32 @@ mod tests {
     #[test]
     fn members_without_meaning_are_kept() {
         let full = json!({
-            "sec": 5, "ord": 6, "resume_token": EVENT, "lsid": "{\"id\": 1}", "txnNumber": 7, "transaction_id": "x:7",
-            "transaction_data_collection_order_db.c": 2, "incremental_snapshot_correlation_id": null,
+            "sec": 5, "ord": 6, "resume_token": EVENT, "lsid": "{\"id\": 1}", "txnNumber": 7,
+            "incremental_snapshot_correlation_id": null,
         });
         assert_eq!(stored(full.clone()), full);
+    }
+
+    /// As Debezium stores it inside of a transaction.
+    #[test]
+    fn an_open_transaction_is_kept_while_the_stream_is_quiet() {
+        let inside = json!({
+            "sec": 5, "ord": 6, "resume_token": EVENT, "transaction_id": "x:7",
+            "transaction_data_collection_order_db.c": 2, "transaction_data_collection_order_db.a.b": 1,
+        });
+        assert_eq!(stored(inside.clone()).to_string(), inside.to_string());
+        let position = MongoPosition::from_offset(&offset(inside)).unwrap();
+        let token = Token::from_text(BATCH);
+        let beaten = MongoPosition::passed_over(Bytes::copy_from_slice(token.as_bytes()), Some(&position)).to_offset();
+        let moved = position.clone().moved_to(token).to_offset();
+        for offset in [beaten, moved] {
+            assert_eq!((&offset["resume_token"], &offset["transaction_id"]), (&json!(BATCH), &json!("x:7")));
+            assert_eq!(offset["transaction_data_collection_order_db.a.b"], 1);
+        }
+        let closed = position.within(None).to_offset();
+        assert_eq!(Json::Object(closed), json!({"sec": 5, "ord": 6, "resume_token": EVENT}));
+        let odd = json!({"sec": 5, "ord": 6, "transaction_id": 7});
+        assert!(MongoPosition::from_offset(&offset(odd)).unwrap_err().contains("'transaction_id'"));
     }
 
     #[test]
@@ -468,13 +527,13 @@ mod tests {
         .into();
         let slow = MongoPosition::of_event(&event).unwrap();
         let mut positions = Positions::default();
-        let fast = positions.of_event((9, 4), token.as_bytes(), Some(lsid.as_bytes()), Some(3));
+        let fast = positions.of_event((9, 4), token.as_bytes(), Some(lsid.as_bytes()), Some(3), None);
         assert_eq!(fast, slow.encode());
         assert_eq!(MongoPosition::decode(&fast), Some(slow.clone()));
         let offset = slow.to_offset();
         assert_eq!(offset["lsid"], json!(r#"{"id": {"$binary": "AQEBAQEBAQEBAQEBAQEBAQ==","$type": "04"}}"#));
         assert_eq!((&offset["sec"], &offset["ord"], &offset["txnNumber"]), (&json!(9), &json!(4), &json!(3)));
-        let next = positions.of_event((9, 5), token.as_bytes(), None, None);
+        let next = positions.of_event((9, 5), token.as_bytes(), None, None, None);
         assert_eq!(MongoPosition::decode(&next).unwrap().time(), Some(Timestamp { time: 9, increment: 5 }));
         assert_eq!(MongoPosition::of_event(&rawdoc! {"a": 1}.into_bytes().into()), None);
     }

@@ -250,7 +250,8 @@ impl MongoReader {
             let Some(event) = self.fragments.take(event)? else { continue };
             let records = batch.records.len();
             let seen = self.decoder.change(&event, now_ms, &mut batch.records)?;
-            batch.bytes += (batch.records.len() - records) * RECORD_BYTES;
+            let made = batch.records.len() - records;
+            batch.bytes += made * (RECORD_BYTES + self.decoder.state_bytes());
             filtered += u64::from(seen.fate == Fate::Filtered);
             source_ms = Some(seen.source_ms);
             self.position = seen.position;
@@ -276,7 +277,7 @@ impl MongoReader {
     /// With heartbeats the position has no time either, as the offsets that Debezium stores with them.
     fn behind(&mut self, token: Bytes) {
         let own = MongoPosition::decode(&self.position);
-        let batch = MongoPosition::behind_batch(token);
+        let batch = MongoPosition::passed_over(token, own.as_ref());
         let Some(token) = batch.token.clone().filter(|t| own.as_ref().and_then(|p| p.token.as_ref()) != Some(t)) else {
             return;
         };
@@ -285,7 +286,7 @@ impl MongoReader {
             _ => batch,
         };
         self.position = position.encode();
-        self.decoder.stream_from(self.position.clone());
+        self.decoder.passed(self.position.clone());
     }
 
     fn close(&mut self, batch: &mut Batch) {

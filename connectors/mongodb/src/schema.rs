@@ -23,6 +23,7 @@ const KEPT: usize = 10_000;
 /// Fields of the envelope by position.
 pub(crate) mod envelope {
     pub(crate) const SOURCE: usize = 3;
+    pub(crate) const TRANSACTION: usize = 6;
 }
 
 /// Fields of `source` by position.
@@ -34,6 +35,8 @@ pub(crate) mod source {
 #[derive(Debug)]
 pub struct Collection {
     pub namespace: Namespace,
+    /// `database.collection`, as transaction metadata names it.
+    pub full_name: Arc<str>,
     /// Whether the include and exclude lists let it pass.
     pub captured: bool,
     pub topic: Arc<str>,
@@ -61,6 +64,7 @@ pub fn naming_rules(config: &MongoConfig) -> NamingRules {
         delimiter: config.topics.delimiter.clone(),
         heartbeat_prefix: config.topics.heartbeat_prefix.clone(),
         heartbeat_name: config.topics.heartbeat_name.clone(),
+        transaction: config.topics.transaction.clone(),
         schema_names: NameAdjustment::from_option(&config.events.schema_name_adjustment),
         ..NamingRules::new(config.topic_prefix.clone())
     }
@@ -121,6 +125,7 @@ impl Collections {
             topic: names.topic.clone(),
             key: Arc::new(Schema::record([("id", Schema::string())]).named(names.key.clone())),
             value: Arc::new(envelope_schema(self.source.clone()).named(names.envelope.clone())),
+            full_name: namespace.to_string().into(),
             fields: if captured { self.fields.rules(&namespace) } else { None },
             namespace,
         })
@@ -214,6 +219,7 @@ mod tests {
     fn positions_of_fields() {
         let made = collections(&[]).of(b"inv", b"a").unwrap();
         assert_eq!(made.value.field_index("source"), Some(envelope::SOURCE));
+        assert_eq!(made.value.field_index("transaction"), Some(envelope::TRANSACTION));
         let source = &made.value.fields()[envelope::SOURCE].schema;
         assert_eq!(source.field_index("snapshot"), Some(source::SNAPSHOT));
         assert_eq!(source.field_index("rs"), None);

@@ -18,3 +18,4 @@ mod resume;
 mod sharded;
 mod snapshot;
 mod stream;
+mod transactions;

@@ -75,13 +75,13 @@ pub(super) fn topic_naming(class: &str) -> Check {
     Err(format!("{class} is not supported; remove the property, and rename topics with a transformation instead"))
 }
 
-pub(super) fn transaction_metadata(text: &str) -> Check {
-    let wanted = text.trim().eq_ignore_ascii_case("true");
-    unsupported_unless(
-        !wanted,
-        "transaction metadata",
-        "source.lsid and source.txnNumber name the transaction of an event",
-    )
+pub(super) const TRANSACTION_FACTORY: &str = "io.debezium.pipeline.txmetadata.DefaultTransactionMetadataFactory";
+
+pub(super) fn transaction_factory(class: &str) -> Check {
+    if class.trim() == TRANSACTION_FACTORY {
+        return Ok(());
+    }
+    Err(format!("{class} is not supported; remove the property: the metadata is Debezium's default one"))
 }
 
 pub(super) fn signal_collection(text: &str) -> Check {

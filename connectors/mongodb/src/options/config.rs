@@ -190,6 +190,8 @@ pub struct EventConfig {
     /// `source.version`.
     pub reported_version: Arc<str>,
     pub on_failure: FailureMode,
+    /// Whether begin and end of transactions are told, and changes say where in one they are.
+    pub transactions: bool,
 }
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
@@ -213,6 +215,8 @@ pub struct TopicConfig {
     pub heartbeat_prefix: String,
     /// Full name of the heartbeat topic, if set.
     pub heartbeat_name: Option<String>,
+    /// Last part of the name of the transaction topic.
+    pub transaction: String,
 }
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -274,6 +278,7 @@ impl MongoConfig {
                     "skip" | "ignore" => FailureMode::Skip,
                     _ => FailureMode::Fail,
                 },
+                transactions: s.bool("provide.transaction.metadata"),
             },
             topics: TopicConfig {
                 delimiter: s.text_or_empty("topic.delimiter").to_owned(),
@@ -281,6 +286,7 @@ impl MongoConfig {
                     .or_else(|| text("heartbeat.topics.prefix"))
                     .unwrap_or_default(),
                 heartbeat_name: text("topic.heartbeat.name"),
+                transaction: s.text_or_empty("topic.transaction").to_owned(),
             },
             heartbeat_interval: s.millis("heartbeat.interval.ms"),
             batch_size: count(s, "max.batch.size"),

@@ -38,7 +38,7 @@ pub(super) const OPTIONS: &[OptionDef] = &[
     shared("max.queue.size"),
     shared("poll.interval.ms").inert("the server is asked again as soon as it has answered"),
     shared("max.queue.size.in.bytes"),
-    shared("provide.transaction.metadata").check(checks::transaction_metadata),
+    shared("provide.transaction.metadata"),
     shared("skipped.operations").check(checks::skipped_operations),
     shared("snapshot.delay.ms"),
     shared("streaming.delay.ms"),

@@ -67,11 +67,11 @@ pub(super) const OPTIONS: &[OptionDef] = &[
         "transaction.metadata.factory",
         OptionKind::Class,
         "Factory class to create transaction context & transaction struct maker classes",
-        "Accepted; classes cannot be loaded.",
+        "Only the default.",
     )
-    .default("io.debezium.pipeline.txmetadata.DefaultTransactionMetadataFactory")
+    .default(checks::TRANSACTION_FACTORY)
     .importance(Importance::Low)
-    .inert("classes cannot be loaded"),
+    .check(checks::transaction_factory),
     shared("custom.metric.tags"),
     list(
         "database.include.list",

@@ -1,8 +1,8 @@
 //! The connector's options as data, the rules between them, and their typed form.
 //!
 //! Names, defaults and messages are Debezium's where it has them. What a later release brings
-//! (signals, incremental snapshots, notifications, transaction metadata) is validated and
-//! then refused with advice, never ignored in silence. Options of the framework (`name`,
+//! (signals, incremental snapshots, notifications) is validated and then
+//! refused with advice, never ignored in silence. Options of the framework (`name`,
 //! converters, transformations) are not here.
 
 mod checks;

@@ -192,7 +192,6 @@ fn settings_that_need_another_one() {
 #[test]
 fn what_comes_later_is_refused_with_advice() {
     for (name, value) in [
-        ("provide.transaction.metadata", "true"),
         ("signal.data.collection", "ops.signals"),
         ("signal.enabled.channels", "source,kafka"),
         ("notification.enabled.channels", "log"),
@@ -200,15 +199,22 @@ fn what_comes_later_is_refused_with_advice() {
         let found = errors(&[(name, value)]);
         assert!(found.len() == 1 && found[0].contains("not supported yet"), "{found:?}");
     }
-    for (name, value) in [
-        ("provide.transaction.metadata", "false"),
-        ("signal.enabled.channels", "source"),
-        ("notification.enabled.channels", ""),
-    ] {
+    for (name, value) in [("signal.enabled.channels", "source"), ("notification.enabled.channels", "")] {
         assert_eq!(errors(&[(name, value)]), Vec::<String>::new(), "{name}");
     }
     assert!(errors(&[("notification.enabled.channels", "sink")])
         .contains(&"notification.sink.topic.name: Notification topic name must be provided when kafka notification channel is enabled".to_owned()));
+}
+
+#[test]
+fn transaction_metadata_by_the_built_in_factory_only() {
+    let config = config(&[("provide.transaction.metadata", "true"), ("topic.transaction", "tx")]);
+    assert!(config.events.transactions);
+    assert_eq!(config.topics.transaction, "tx");
+    let built_in = "io.debezium.pipeline.txmetadata.DefaultTransactionMetadataFactory";
+    assert_eq!(errors(&[("transaction.metadata.factory", built_in)]), Vec::<String>::new());
+    let found = errors(&[("transaction.metadata.factory", "com.example.Factory")]);
+    assert!(found[0].contains("com.example.Factory is not supported; remove the property"), "{found:?}");
 }
 
 /// As recorded, except that the text about `field.renames` names that option.
