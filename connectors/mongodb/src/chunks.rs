@@ -67,10 +67,14 @@ impl Chunks {
     }
 
     async fn collection(&self, id: &str) -> Result<Collection<RawDocumentBuf>, Error> {
-        let namespace = Namespace::parse(id)
-            .ok_or_else(|| Error::config(format!("'{id}' is no collection; <database>.<collection> is expected")))?;
+        let namespace = namespace(id)?;
         Ok(self.client().await?.database(&namespace.db).collection(&namespace.coll))
     }
+}
+
+fn namespace(id: &str) -> Result<Namespace, Error> {
+    Namespace::parse(id)
+        .ok_or_else(|| Error::config(format!("'{id}' is no collection; <database>.<collection> is expected")))
 }
 
 fn failed(error: &mongodb::error::Error) -> Error {
@@ -150,9 +154,8 @@ impl ChunkReader for Chunks {
     }
 
     async fn maximum(&self, queued: &Queued) -> Result<Option<Bytes>, Error> {
-        let last = self
-            .collection(&queued.id)
-            .await?
+        let collection = self.collection(&queued.id).await?;
+        let last = collection
             .find(condition(queued)?)
             .sort(doc! {"_id": -1})
             .limit(1)
@@ -173,8 +176,7 @@ impl ChunkReader for Chunks {
     ) -> Result<Vec<ChunkRow<Row>>, Error> {
         let collection = self.collection(&queued.id).await?;
         let filter = condition(queued)?;
-        let namespace = Arc::new(collection.namespace()).to_string();
-        let namespace = Arc::new(Namespace::parse(&namespace).unwrap_or_else(|| Namespace::new("", "")));
+        let namespace = Arc::new(namespace(&queued.id)?);
         let row = |document: RawDocumentBuf| {
             let place = place(&document)?;
             let document = Bytes::from(document.into_bytes());

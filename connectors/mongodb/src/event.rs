@@ -16,7 +16,7 @@ use std::sync::Arc;
 use bytes::Bytes;
 use thalweg_core::envelope::{SnapshotMarker, SourceCommon, SourceTime, context_headers};
 use thalweg_core::naming::TopicNaming;
-use thalweg_core::position::Position;
+use thalweg_core::position::{OffsetMap, Position};
 use thalweg_core::record::{Datum, Headers, Record, Text, TextForm, Value};
 use thalweg_core::{Error, ErrorKind, Phase};
 use tracing::{debug, warn};
@@ -82,6 +82,8 @@ pub struct Decoder {
     positions: Positions,
     /// Unset: nothing is told of transactions.
     transactions: Option<Transactions>,
+    /// What positions hold of an incremental snapshot, as JSON.
+    snapshot_state: Option<Bytes>,
     /// Behind the event before.
     last: Position,
     reading: Option<Reading>,
@@ -143,6 +145,7 @@ impl Decoder {
                 .events
                 .transactions
                 .then(|| Transactions::new(TopicNaming::new(naming_rules(config)).transaction())),
+            snapshot_state: None,
             last: Position::default(),
             reading: None,
             failures: 0,
@@ -170,15 +173,22 @@ impl Decoder {
         self.last = position;
     }
 
-    /// What each position takes in memory for the transaction that is open, in bytes.
+    /// What each position takes in memory beside the place, in bytes.
     pub fn state_bytes(&self) -> usize {
-        self.transactions.as_ref().and_then(Transactions::state).map_or(0, <[u8]>::len)
+        let transaction = self.transactions.as_ref().and_then(Transactions::state);
+        transaction.map_or(0, <[u8]>::len) + self.snapshot_state.as_ref().map_or(0, Bytes::len)
+    }
+
+    /// From now on positions hold this of an incremental snapshot.
+    pub fn set_snapshot_state(&mut self, state: Option<&OffsetMap>) {
+        self.snapshot_state = state.and_then(|state| serde_json::to_vec(state).ok()).map(Bytes::from);
     }
 
     /// Behind a change, with what is open now.
     fn behind(&mut self, change: &Change<'_>) -> Position {
         let open = self.transactions.as_ref().and_then(Transactions::state);
-        self.positions.of_event(change.cluster_time, change.token, change.lsid, change.txn_number, open)
+        let snapshot = self.snapshot_state.as_deref();
+        self.positions.of_event(change.cluster_time, change.token, change.lsid, change.txn_number, open, snapshot)
     }
 
     /// Documents of a snapshot follow, all read at or after `position`.
@@ -319,14 +329,64 @@ impl Decoder {
         Ok(self.record(collection, key, [before, after, update, source], operation.code(), now_ms))
     }
 
+    /// Documents of a blocking snapshot follow, read at or after `position`. Their records carry the
+    /// position of the stream, which waits meanwhile.
+    pub fn block_from(&mut self, position: &MongoPosition) {
+        let stream = self.last.clone();
+        self.reading =
+            Some(Reading { unfinished: stream.clone(), finished: stream, sec: position.sec, ord: position.ord });
+    }
+
+    /// The stream goes on behind a blocking snapshot.
+    pub fn unblock(&mut self) {
+        self.reading = None;
+    }
+
+    /// What records of the snapshot carry, but for its last one.
+    pub fn snapshot_position(&self) -> Position {
+        self.reading.as_ref().map_or_else(|| self.last.clone(), |reading| reading.unfinished.clone())
+    }
+
     /// A document of a snapshot as a record; `None` if none can be made of it and the configuration
     /// says to go on.
     ///
     /// Errors: as [`Decoder::change`].
     pub fn read(&mut self, namespace: &Namespace, document: &Bytes, now: SourceTime) -> Result<Option<Record>, Error> {
+        let (sec, ord, position) = match &self.reading {
+            Some(reading) => (reading.sec, reading.ord, reading.unfinished.clone()),
+            None => (-1, -1, self.last.clone()),
+        };
+        let time = if sec > 0 { SourceTime::from_millis(i64::from(sec) * 1000) } else { now };
+        self.read_as(namespace, document, (SnapshotMarker::True, time, ord), now.ms, position)
+    }
+
+    /// A document of a chunk whose window closes with an event of this cluster time. The record carries
+    /// the position before that event.
+    ///
+    /// Errors: as [`Decoder::change`].
+    pub fn read_chunk(
+        &mut self,
+        namespace: &Namespace,
+        document: &Bytes,
+        (sec, ord): (u32, u32),
+        now_ms: i64,
+    ) -> Result<Option<Record>, Error> {
+        let time = SourceTime::from_millis(i64::from(sec) * 1000);
+        let how = (SnapshotMarker::Incremental, time, ord as i32);
+        self.read_as(namespace, document, how, now_ms, self.last.clone())
+    }
+
+    fn read_as(
+        &mut self,
+        namespace: &Namespace,
+        document: &Bytes,
+        how: (SnapshotMarker, SourceTime, i32),
+        now_ms: i64,
+        position: Position,
+    ) -> Result<Option<Record>, Error> {
         let collection = self.collections.of(namespace.db.as_bytes(), namespace.coll.as_bytes())?;
-        match self.read_record(&collection, document, now) {
-            Ok(record) => Ok(Some(record)),
+        match self.read_record(&collection, document, how, now_ms) {
+            Ok(record) => Ok(Some(Record { position, ..record })),
             Err(error) => {
                 let origin = Origin {
                     phase: Phase::Snapshot,
@@ -340,23 +400,22 @@ impl Decoder {
         }
     }
 
-    fn read_record(&mut self, collection: &Collection, document: &Bytes, now: SourceTime) -> Result<Record, Unusable> {
+    fn read_record(
+        &mut self,
+        collection: &Collection,
+        document: &Bytes,
+        (marker, time, ord): (SnapshotMarker, SourceTime, i32),
+        now_ms: i64,
+    ) -> Result<Record, Unusable> {
         let key = key_text(&id_of(document)?, &mut self.scratch)?;
         let after = match &collection.fields {
             Some(rules) => rules.document(document)?.map(Bytes::from),
             None => None,
         };
         let after = json(after.unwrap_or_else(|| document.clone()), self.documents)?;
-        let (sec, ord, position) = match &self.reading {
-            Some(reading) => (reading.sec, reading.ord, reading.unfinished.clone()),
-            None => (-1, -1, self.last.clone()),
-        };
-        let time = if sec > 0 { SourceTime::from_millis(i64::from(sec) * 1000) } else { now };
         let own = [Value::Int32(ord), Value::Null, Value::Null, Value::Null];
-        let source = self.source(collection, SnapshotMarker::True, time, own);
-        let mut record = self.record(collection, key, [Value::Null, after, Value::Null, source], "r", now.ms);
-        record.position = position;
-        Ok(record)
+        let source = self.source(collection, marker, time, own);
+        Ok(self.record(collection, key, [Value::Null, after, Value::Null, source], "r", now_ms))
     }
 
     /// Turns a record of the snapshot into its last one: marked as such, with the position of a

@@ -7,10 +7,15 @@
 //!
 //! Results are cached by the caller per collection; nothing here runs per event.
 
+use std::collections::HashMap;
+
+use bson::Document;
 use thalweg_core::Error;
 pub use thalweg_core::filter::MatchMode;
 use thalweg_core::filter::NameFilter;
+use thalweg_core::signal::{Condition, SnapshotRequest};
 
+use crate::lenient_json::parse_document;
 use crate::namespace::Namespace;
 
 /// An include or an exclude list; there is never both for one kind of name.
@@ -95,18 +100,41 @@ impl NamespaceFilter {
     }
 }
 
-/// `snapshot.include.collection.list`: which captured collections a snapshot reads.
+/// Which captured collections a snapshot reads, by `snapshot.include.collection.list` or by a signal, and
+/// what of them.
 #[derive(Debug)]
-pub struct SnapshotSelection(NameFilter);
+pub struct SnapshotSelection {
+    names: NameFilter,
+    /// Conditions of a signal, by full name.
+    conditions: HashMap<String, Document>,
+}
 
 impl SnapshotSelection {
     /// No entries select everything. Entries are regular expressions whatever the match mode.
     pub fn new(entries: &[String]) -> Result<Self, Error> {
-        NameFilter::new(MatchMode::Regex, entries, &[]).map(Self).map_err(Error::config)
+        let names = NameFilter::new(MatchMode::Regex, entries, &[]).map_err(Error::config)?;
+        Ok(Self { names, conditions: HashMap::new() })
+    }
+
+    /// What a signal asks for; its conditions name their collections literally.
+    pub fn asked(request: &SnapshotRequest) -> Result<Self, Error> {
+        let condition = |c: &Condition| match parse_document(&c.filter) {
+            Ok(filter) => Ok((c.collection.clone(), filter)),
+            Err(e) => {
+                let text = format!("the additional condition for {} is not a query filter", c.collection);
+                Err(Error::config(text).because(&e))
+            }
+        };
+        let conditions = request.conditions.iter().map(condition).collect::<Result<_, _>>()?;
+        Ok(Self { conditions, ..Self::new(&request.collections)? })
     }
 
     pub fn selects(&self, namespace: &Namespace) -> Result<bool, Error> {
-        self.0.passes(&namespace.to_string())
+        self.names.passes(&namespace.to_string())
+    }
+
+    pub fn condition(&self, namespace: &Namespace) -> Option<&Document> {
+        self.conditions.get(&namespace.to_string())
     }
 }
 

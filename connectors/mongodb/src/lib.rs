@@ -8,11 +8,14 @@
 //! `reader` decodes: `token` and `position` say where to resume; `split` joins the fragments of large
 //! events; `filter` decides what is captured; `event` makes records of a `change` with the schemas of
 //! `schema`, the keys of `key` and the texts of `extended_json`; `fields` leaves out or renames some
-//! fields of its documents; `transaction` tells begin and end of transactions. `errors` sorts what the server refuses. `raw` walks BSON; `lenient_json`
-//! reads queries that people write.
+//! fields of its documents; `transaction` tells begin and end of transactions. Beside the stream `ad_hoc`
+//! follows `signals`, and `chunks` reads what incremental snapshots ask for. `errors` sorts what the server
+//! refuses. `raw` walks BSON; `lenient_json` reads queries that people write.
 
+mod ad_hoc;
 mod change;
 mod check;
+mod chunks;
 mod connect;
 mod connector;
 mod errors;
@@ -39,6 +42,7 @@ mod reader;
 mod reply;
 pub mod schema;
 mod shard;
+mod signals;
 mod snapshot;
 pub mod split;
 mod start;

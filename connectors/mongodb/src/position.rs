@@ -3,7 +3,7 @@
 //!
 //! [`MongoPosition`] is the readable form; [`Position`] its bytes, which travel with every record.
 //! [`Positions`] writes the bytes of single events into one buffer per batch. Members of a stored
-//! offset that mean nothing here (an incremental snapshot's) are kept as they are.
+//! offset that are no position (an incremental snapshot's) are kept as they are.
 //!
 //! Bytes: version, flags, seconds, increment, then as the flags say: token, lsid, txnNumber, open
 //! transaction, other members. Numbers are little-endian, documents and texts have their length in front.
@@ -13,6 +13,7 @@ use bytes::{BufMut, Bytes, BytesMut};
 use serde_json::{Map, Value as Json};
 use thalweg_core::position::{OffsetMap, Position, PositionCodec, UNDELIVERED};
 use thalweg_core::record::TextForm;
+use thalweg_core::snapshot::is_state;
 use thalweg_core::transaction::OpenTransaction;
 
 use crate::extended_json::{self, Writer};
@@ -95,6 +96,13 @@ impl MongoPosition {
     /// The same place, with this transaction open.
     pub fn within(self, transaction: Option<&[u8]>) -> Self {
         Self { transaction: transaction.map(Bytes::copy_from_slice), ..self }
+    }
+
+    /// The same place, with this incremental snapshot under way.
+    pub fn beside(mut self, snapshot: Option<&OffsetMap>) -> Self {
+        self.others.retain(|member, _| !is_state(member));
+        self.others.extend(snapshot.cloned().unwrap_or_default());
+        self
     }
 
     /// The transaction whose end is not told yet.
@@ -324,7 +332,7 @@ const CHUNK: usize = 16 << 10;
 
 impl Positions {
     /// Behind an event with this cluster time, token document, session and transaction number, and with
-    /// what is open then.
+    /// what is open then: a transaction, and an incremental snapshot (members of the offset as JSON).
     pub fn of_event(
         &mut self,
         time: (u32, u32),
@@ -332,9 +340,10 @@ impl Positions {
         lsid: Option<&[u8]>,
         txn_number: Option<i64>,
         transaction: Option<&[u8]>,
+        snapshot: Option<&[u8]>,
     ) -> Position {
         let length = |part: Option<&[u8]>| part.map_or(0, <[u8]>::len);
-        let needed = token.len() + length(lsid) + length(transaction) + 64;
+        let needed = token.len() + length(lsid) + length(transaction) + length(snapshot) + 64;
         if self.buffer.capacity() < needed {
             self.buffer = BytesMut::with_capacity(CHUNK.max(2 * needed));
         }
@@ -349,7 +358,7 @@ impl Positions {
                 lsid,
                 txn_number,
                 transaction,
-                others: None,
+                others: snapshot,
             },
             &mut self.buffer,
         );
@@ -527,13 +536,13 @@ mod tests {
         .into();
         let slow = MongoPosition::of_event(&event).unwrap();
         let mut positions = Positions::default();
-        let fast = positions.of_event((9, 4), token.as_bytes(), Some(lsid.as_bytes()), Some(3), None);
+        let fast = positions.of_event((9, 4), token.as_bytes(), Some(lsid.as_bytes()), Some(3), None, None);
         assert_eq!(fast, slow.encode());
         assert_eq!(MongoPosition::decode(&fast), Some(slow.clone()));
         let offset = slow.to_offset();
         assert_eq!(offset["lsid"], json!(r#"{"id": {"$binary": "AQEBAQEBAQEBAQEBAQEBAQ==","$type": "04"}}"#));
         assert_eq!((&offset["sec"], &offset["ord"], &offset["txnNumber"]), (&json!(9), &json!(4), &json!(3)));
-        let next = positions.of_event((9, 5), token.as_bytes(), None, None, None);
+        let next = positions.of_event((9, 5), token.as_bytes(), None, None, None, None);
         assert_eq!(MongoPosition::decode(&next).unwrap().time(), Some(Timestamp { time: 9, increment: 5 }));
         assert_eq!(MongoPosition::of_event(&rawdoc! {"a": 1}.into_bytes().into()), None);
     }

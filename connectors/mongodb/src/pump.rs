@@ -8,14 +8,14 @@
 use std::collections::BTreeMap;
 use std::sync::Arc;
 
-use parking_lot::Mutex;
 use thalweg_config::Secret;
 use thalweg_core::progress::{PartitionProgress, SnapshotProgress};
 use thalweg_core::{Error, ErrorKind, Phase};
-use tokio::sync::mpsc;
+use tokio::sync::{Mutex, mpsc};
 use tokio_util::sync::CancellationToken;
 use tracing::{info, warn};
 
+use crate::ad_hoc::BlockingSnapshot;
 use crate::connect;
 use crate::errors::{self, Class};
 use crate::feed::Feed;
@@ -58,6 +58,8 @@ pub(crate) struct Pump {
     pub(crate) progress: Arc<PartitionProgress>,
     pub(crate) budget: Arc<Budget>,
     pub(crate) out: mpsc::Sender<Result<Feed, Error>>,
+    /// Blocking snapshots that the reader asks for.
+    pub(crate) blocking: Mutex<mpsc::Receiver<BlockingSnapshot>>,
 }
 
 impl Pump {
@@ -305,9 +307,38 @@ impl Pump {
     async fn copy(&self, link: &mut Link, settings: &StreamSettings) -> Result<MongoPosition, Error> {
         let position = self.present(link, settings).await?;
         self.send(Feed::Start(position.clone().begun())).await?;
-        let captured = self.captured(link).await?;
         let selection = SnapshotSelection::new(&self.config.snapshot.include)?;
-        let list = async |client| snapshot::sources(&client, &self.config, &selection, captured.clone()).await;
+        self.copy_selected(link, settings, &position, &selection, false).await?;
+        Ok(position)
+    }
+
+    /// A snapshot that a signal asks for, while the stream waits. Its failure is its own; errors: the
+    /// reader is gone.
+    async fn block(&self, link: &mut Link, settings: &StreamSettings, asked: &BlockingSnapshot) -> Result<(), Error> {
+        info!(signal = asked.signal, "the stream waits for a blocking snapshot");
+        let taken = async {
+            let selection = SnapshotSelection::asked(&asked.request)?;
+            let position = self.present(link, settings).await?;
+            self.copy_selected(link, settings, &position, &selection, true).await
+        };
+        if let Err(error) = taken.await {
+            warn!(signal = asked.signal, %error, "the blocking snapshot failed and is not repeated, the stream goes on");
+            self.send(Feed::Aborted).await?;
+        }
+        Ok(())
+    }
+
+    async fn copy_selected(
+        &self,
+        link: &mut Link,
+        settings: &StreamSettings,
+        position: &MongoPosition,
+        selection: &SnapshotSelection,
+        blocking: bool,
+    ) -> Result<(), Error> {
+        let captured: Vec<_> =
+            self.captured(link).await?.into_iter().filter(|l| !self.filter.is_signals(&l.namespace)).collect();
+        let list = async |client| snapshot::sources(&client, &self.config, selection, captured.clone()).await;
         let sources = link.insist(Phase::Snapshot, list).await?;
         let expected: BTreeMap<String, SnapshotProgress> = sources
             .iter()
@@ -316,13 +347,13 @@ impl Pump {
                 (s.namespace.to_string(), SnapshotProgress { expected, ..SnapshotProgress::default() })
             })
             .collect();
-        self.send(Feed::Snapshot(position.clone(), expected)).await?;
+        self.send(Feed::Snapshot { position: position.clone(), expected, blocking }).await?;
         let copier = Copier {
             client: link.client.clone(),
             out: self.out.clone(),
             budget: self.budget.clone(),
             timeout: settings.timeout(),
-            sessions: Arc::new(Mutex::new(Vec::new())),
+            sessions: Arc::default(),
         };
         let copied = tokio::select! {
             copied = copier.copy(sources, self.config.snapshot.threads) => copied,
@@ -336,8 +367,7 @@ impl Pump {
             whole.causes.insert(0, error.message);
             return Err(whole);
         }
-        self.send(Feed::Copied).await?;
-        Ok(position)
+        self.send(Feed::Copied).await
     }
 
     /// Hands over one reply after the other, opening the stream again after errors that pass and
@@ -359,6 +389,11 @@ impl Pump {
                 Ok(stream) => self.follow_one(link, stream, &mut start, &mut replies).await,
                 Err(ended) => Err(ended),
             };
+            let ended = match ended {
+                Ok(Some(asked)) => self.block(link, settings, &asked).await.map_err(Ended::from),
+                Ok(None) => Ok(()),
+                Err(ended) => Err(ended),
+            };
             match ended {
                 Ok(()) => {}
                 Err(Ended::Final(error)) => return Followed { ended: Ended::Final(located(error, &start)), replies },
@@ -367,21 +402,28 @@ impl Pump {
         }
     }
 
-    /// Until the stream must be opened again, at `start`.
+    /// Until the stream must be opened again, at `start`: because it was closed, or after a snapshot
+    /// for which it has to wait.
     async fn follow_one(
         &self,
         link: &mut Link,
         mut stream: ChangeStream,
         start: &mut StartAt,
         replies: &mut u64,
-    ) -> Result<(), Ended> {
+    ) -> Result<Option<BlockingSnapshot>, Ended> {
+        let mut blocking = self.blocking.lock().await;
         let opened_at = start.clone();
         let opened_replies = *replies + 1;
         loop {
-            let reply = match stream.next().await {
+            let next = tokio::select! {
+                // What was handed over counts, the answer under way comes again.
+                Some(asked) = blocking.recv() => return Ok(Some(asked)),
+                next = stream.next() => next,
+            };
+            let reply = match next {
                 Ok(Some(reply)) => reply,
                 Ok(None) => break,
-                Err(error) => return link.wait_out(&error, Phase::Stream).await,
+                Err(error) => return link.wait_out(&error, Phase::Stream).await.map(|()| None),
             };
             // The first one is that of the opening.
             *replies += 1;
@@ -403,7 +445,7 @@ impl Pump {
             // Closed without an event: not at full speed.
             self.progress.rest(self.config.connection.backoff_initial).await;
         }
-        Ok(())
+        Ok(None)
     }
 }
 

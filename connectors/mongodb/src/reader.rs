@@ -5,6 +5,7 @@
 //! reply may become several. Of a snapshot one document is held back until the next one is there:
 //! the very last gets its mark and with it the position of a completed snapshot.
 
+use std::collections::BTreeMap;
 use std::sync::Arc;
 use std::sync::atomic::Ordering;
 use std::time::{Duration, Instant};
@@ -15,8 +16,9 @@ use fancy_regex::Regex;
 use thalweg_core::envelope::SourceTime;
 use thalweg_core::heartbeat::Heartbeat;
 use thalweg_core::naming::TopicNaming;
+use thalweg_core::notification::{Notice, Notifier};
 use thalweg_core::position::Position;
-use thalweg_core::progress::PartitionProgress;
+use thalweg_core::progress::{PartitionProgress, SnapshotProgress};
 use thalweg_core::record::Record;
 use thalweg_core::source::{Batch, PartitionContext, PartitionReader, TaskSpec};
 use thalweg_core::{Error, ErrorKind, Phase, Policy};
@@ -25,6 +27,8 @@ use tokio::task::JoinHandle;
 use tokio_util::sync::{CancellationToken, DropGuard};
 use tracing::{info, warn};
 
+use crate::ad_hoc::{AdHoc, Aside};
+use crate::change::Change;
 use crate::event::{Decoder, Fate};
 use crate::feed::Feed;
 use crate::filter::NamespaceFilter;
@@ -49,6 +53,13 @@ enum Work {
     Changes { documents: Documents, token: Option<Bytes> },
 }
 
+/// A snapshot that is being read.
+enum Taking {
+    /// Before the stream, from this position.
+    Initial(MongoPosition),
+    Blocking,
+}
+
 pub(crate) struct MongoReader {
     feed: mpsc::Receiver<Result<Feed, Error>>,
     pump: JoinHandle<()>,
@@ -59,6 +70,8 @@ pub(crate) struct MongoReader {
     decoder: Decoder,
     fragments: Fragments,
     heartbeat: Heartbeat,
+    ad_hoc: AdHoc,
+    notifier: Notifier,
     batch_size: usize,
     /// Messages that turn a failure into a retry.
     retriable: Option<Regex>,
@@ -67,7 +80,11 @@ pub(crate) struct MongoReader {
     held: Option<(Arc<Namespace>, Bytes)>,
     /// Behind everything returned so far.
     position: Position,
-    snapshot: Option<MongoPosition>,
+    snapshot: Option<Taking>,
+    /// Changes are read: signals are followed.
+    streaming: bool,
+    /// A snapshot was taken, or it was told that there is none.
+    told: bool,
     reported: Instant,
     stillness: Stillness,
     finished: bool,
@@ -80,8 +97,7 @@ impl MongoReader {
         filter: &Arc<NamespaceFilter>,
         spec: &TaskSpec,
         part: &Part,
-        pump: Pump,
-        feed: mpsc::Receiver<Result<Feed, Error>>,
+        (pump, feed, ad_hoc): (Pump, mpsc::Receiver<Result<Feed, Error>>, AdHoc),
         context: &PartitionContext,
     ) -> Self {
         let replica_set = match part {
@@ -99,12 +115,16 @@ impl MongoReader {
             decoder: Decoder::new(config, filter.clone(), spec.task, &spec.run_id, replica_set),
             fragments: Fragments::default(),
             heartbeat: Heartbeat::new(config.heartbeat_interval, topic, &config.topic_prefix, Instant::now()),
+            ad_hoc,
+            notifier: config.notifier.clone(),
             batch_size: config.batch_size,
             retriable: config.retriable.clone(),
             work: Work::Nothing,
             held: None,
             position: Position::default(),
             snapshot: None,
+            streaming: false,
+            told: false,
             reported: Instant::now(),
             stillness: Stillness::new(config.position_watch),
             finished: false,
@@ -117,27 +137,34 @@ impl MongoReader {
             Feed::Start(position) => {
                 self.fragments.clear();
                 self.held = None;
+                self.streaming = false;
                 Ok(Some(self.move_to(&position)))
             }
-            Feed::Snapshot(position, expected) => {
-                info!(collections = expected.len(), "snapshot begins");
-                self.decoder.snapshot_from(&position);
-                self.progress.snapshot_started(expected);
-                self.snapshot = Some(position);
-                self.reported = Instant::now();
-                Ok(None)
-            }
-            Feed::Read { namespace, documents, finished } => {
+            Feed::Snapshot { position, expected, blocking } => Ok(self.begin(position, expected, blocking)),
+            Feed::Read { namespace, documents, begun, finished } => {
                 let table = namespace.to_string();
+                let notice =
+                    begun.then(|| Notice::initial("IN_PROGRESS").with("current_collection_in_progress", &*table));
                 self.work = Work::Reading { namespace, table, documents, finished };
-                Ok(None)
+                Ok(notice.and_then(|notice| self.tell(vec![notice])))
             }
             Feed::Copied => self.completed().map(Some),
+            Feed::Aborted => {
+                self.held = None;
+                self.snapshot = None;
+                self.decoder.unblock();
+                self.progress.snapshot_ended();
+                Ok(self.tell(vec![Notice::initial("ABORTED")]))
+            }
             Feed::Stream(position) => {
                 self.fragments.clear();
+                self.streaming = true;
+                self.ad_hoc.restore(&position.to_offset());
                 self.position = position.encode();
                 self.decoder.stream_from(self.position.clone());
-                Ok(None)
+                self.keep_state();
+                let skipped = !std::mem::replace(&mut self.told, true);
+                Ok(if skipped { self.tell(vec![Notice::initial("SKIPPED")]) } else { None })
             }
             Feed::Changes(reply) => {
                 self.stillness.see(reply.token.as_ref());
@@ -149,6 +176,89 @@ impl MongoReader {
                 Ok(Some(position.map_or_else(Batch::default, |position| self.move_to(&position))))
             }
         }
+    }
+
+    fn begin(
+        &mut self,
+        position: MongoPosition,
+        expected: BTreeMap<String, SnapshotProgress>,
+        blocking: bool,
+    ) -> Option<Batch> {
+        info!(collections = expected.len(), blocking, "snapshot begins");
+        self.progress.snapshot_started(expected);
+        self.reported = Instant::now();
+        self.told = true;
+        self.snapshot = Some(if blocking {
+            self.decoder.block_from(&position);
+            Taking::Blocking
+        } else {
+            self.decoder.snapshot_from(&position);
+            Taking::Initial(position)
+        });
+        self.tell(vec![Notice::initial("STARTED")])
+    }
+
+    /// A batch of notices, if anybody listens to them.
+    fn tell(&self, notices: Vec<Notice>) -> Option<Batch> {
+        let mut batch = Batch::default();
+        self.tell_in(notices, &mut batch);
+        (!batch.records.is_empty()).then_some(batch)
+    }
+
+    fn tell_in(&self, notices: Vec<Notice>, batch: &mut Batch) {
+        let records = batch.records.len();
+        for notice in notices {
+            let position = self.decoder.snapshot_position();
+            self.notifier.tell(notice, &position, &mut batch.records);
+        }
+        batch.bytes += (batch.records.len() - records) * RECORD_BYTES;
+    }
+
+    /// What is under way beside the stream is part of every position from now on.
+    fn keep_state(&mut self) {
+        let state = self.ad_hoc.state();
+        self.decoder.set_snapshot_state(state.as_ref());
+        if let Some(position) = MongoPosition::decode(&self.position) {
+            self.position = position.beside(state.as_ref()).encode();
+            self.decoder.passed(self.position.clone());
+        }
+    }
+
+    /// Does what a signal or a chunk asks for that did not come with the stream.
+    fn heed(&mut self, aside: Aside) -> Option<Batch> {
+        let position = self.position.clone();
+        let attention = self.ad_hoc.hear(aside, || offset_text(&position));
+        let mut batch = Batch::default();
+        self.tell_in(attention.notices, &mut batch);
+        if attention.moved {
+            self.keep_state();
+            batch.progress = Some(self.position.clone());
+        }
+        (batch.progress.is_some() || !batch.records.is_empty()).then_some(batch)
+    }
+
+    /// Follows what an event means beside its record; `true`: it is to have none.
+    fn attend(&mut self, event: &Bytes, now_ms: i64, batch: &mut Batch) -> Result<bool, Error> {
+        if !self.ad_hoc.is_on() {
+            return Ok(false);
+        }
+        let position = self.position.clone();
+        let attention = self.ad_hoc.attend(event, || offset_text(&position));
+        if !attention.rows.is_empty() {
+            let time = Change::parse(event).map_or((0, 0), |change| change.cluster_time);
+            for row in &attention.rows {
+                if let Some(record) = self.decoder.read_chunk(&row.namespace, &row.document, time, now_ms)? {
+                    batch.bytes += row.document.len() + RECORD_BYTES + self.decoder.state_bytes();
+                    batch.records.push(record);
+                }
+            }
+        }
+        self.tell_in(attention.notices, batch);
+        if attention.moved {
+            let state = self.ad_hoc.state();
+            self.decoder.set_snapshot_state(state.as_ref());
+        }
+        Ok(attention.silent)
     }
 
     fn move_to(&mut self, position: &MongoPosition) -> Batch {
@@ -165,12 +275,16 @@ impl MongoReader {
             self.decoder.complete(&mut record);
             add(&mut batch, record, document.len());
         }
-        if let Some(position) = self.snapshot.take() {
-            self.position = position.encode();
+        self.tell_in(vec![Notice::initial("COMPLETED")], &mut batch);
+        match self.snapshot.take() {
+            Some(Taking::Initial(position)) => {
+                self.position = position.encode();
+                self.heartbeat.force();
+            }
+            Some(Taking::Blocking) | None => self.decoder.unblock(),
         }
         self.progress.snapshot_ended();
         self.report("snapshot is complete");
-        self.heartbeat.force();
         // Also without any document: a snapshot that is complete is not repeated.
         self.close(&mut batch);
         Ok(batch)
@@ -217,6 +331,9 @@ impl MongoReader {
         self.progress.snapshot_advanced(&table, rows as u64, finished && ended);
         if !ended {
             self.work = Work::Reading { namespace, table, documents, finished };
+        } else if finished {
+            let notice = Notice::initial("TABLE_SCAN_COMPLETED");
+            self.tell_in(vec![notice.with("scanned_collection", table).with("status", "SUCCEEDED")], &mut batch);
         }
         if self.reported.elapsed() >= REPORT_EVERY {
             self.report("snapshot");
@@ -242,14 +359,18 @@ impl MongoReader {
         let mut batch = Batch::default();
         let now_ms = SourceTime::now().ms;
         let (mut filtered, mut source_ms) = (0, None);
-        while batch.events < self.batch_size {
+        while batch.events < self.batch_size && !self.ad_hoc.is_waiting() {
             let Some(event) = documents.next() else { break };
             let event = event.map_err(bad_reply)?;
             batch.bytes += event.len();
             batch.events += 1;
             let Some(event) = self.fragments.take(event)? else { continue };
+            let silent = self.attend(&event, now_ms, &mut batch)?;
             let records = batch.records.len();
             let seen = self.decoder.change(&event, now_ms, &mut batch.records)?;
+            if silent {
+                batch.records.truncate(records);
+            }
             let made = batch.records.len() - records;
             batch.bytes += made * (RECORD_BYTES + self.decoder.state_bytes());
             filtered += u64::from(seen.fate == Fate::Filtered);
@@ -285,7 +406,7 @@ impl MongoReader {
             Some(own) if !self.heartbeat.is_on() => own.moved_to(token),
             _ => batch,
         };
-        self.position = position.encode();
+        self.position = position.beside(self.ad_hoc.state().as_ref()).encode();
         self.decoder.passed(self.position.clone());
     }
 
@@ -318,12 +439,32 @@ impl MongoReader {
 
     async fn next_batch(&mut self) -> Result<Batch, Error> {
         loop {
+            if self.streaming {
+                self.ad_hoc.go_on();
+            }
+            if self.ad_hoc.is_waiting() {
+                let chunk = self.ad_hoc.arrival().await;
+                if let Some(batch) = self.heed(chunk) {
+                    return Ok(batch);
+                }
+                continue;
+            }
             while !matches!(self.work, Work::Nothing) {
                 if let Some(batch) = self.decode()? {
                     return Ok(batch);
                 }
             }
-            let feed = match self.feed.recv().await {
+            let next = tokio::select! {
+                biased;
+                next = self.feed.recv() => next,
+                aside = self.ad_hoc.aside(), if self.streaming => {
+                    match self.heed(aside) {
+                        Some(batch) => return Ok(batch),
+                        None => continue,
+                    }
+                }
+            };
+            let feed = match next {
                 Some(feed) => feed?,
                 None if self.stop.is_cancelled() => std::future::pending().await,
                 None => {
@@ -341,6 +482,12 @@ fn add(batch: &mut Batch, record: Record, bytes: usize) {
     batch.records.push(record);
     batch.events += 1;
     batch.bytes += bytes + RECORD_BYTES;
+}
+
+/// A position as people know it.
+fn offset_text(position: &Position) -> String {
+    let offset = MongoPosition::decode(position).map(|p| p.to_offset()).unwrap_or_default();
+    serde_json::Value::Object(offset).to_string()
 }
 
 fn bad_reply(error: BadReply) -> Error {

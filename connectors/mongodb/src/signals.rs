@@ -3,12 +3,15 @@
 //! A signal is an inserted document of exactly three fields: `_id`, type, and data as text or as a
 //! document. The names of the last two are free.
 
-use bson::{Bson, RawDocument};
+use bson::RawDocument;
+use serde_json::Value as Json;
+use thalweg_core::record::TextForm;
 use thalweg_core::signal::Signal;
 use tracing::warn;
 
 use crate::change::Change;
-use crate::raw::{Element, kind};
+use crate::extended_json::{self, Writer};
+use crate::raw::{Element, Elements, Malformed, kind};
 
 /// The signal that an insert into the signal collection is; `None`, with a warning, if it is none.
 pub(crate) fn signal_of(change: &Change<'_>) -> Option<Signal> {
@@ -23,21 +26,26 @@ pub(crate) fn signal_of(change: &Change<'_>) -> Option<Signal> {
 }
 
 fn parse(document: &[u8]) -> Result<Signal, String> {
-    let raw = RawDocument::from_bytes(document).map_err(|e| format!("it cannot be read: {e}"))?;
-    let fields: Vec<_> = raw.iter().collect();
-    let [id, kind, data] = <[_; 3]>::try_from(fields)
+    let unreadable = |e: Malformed| format!("it cannot be read: {e}");
+    let fields: Vec<_> = Elements::of(document).map_err(unreadable)?.collect::<Result<_, _>>().map_err(unreadable)?;
+    let [id, kind, data] = <[Element<'_>; 3]>::try_from(fields)
         .map_err(|fields| format!("a signal should have 3 fields (_id, type, data), this one has {}", fields.len()))?;
-    let value = |field: bson::error::Result<_>| -> Result<Bson, String> {
-        let (_, value): (_, bson::RawBsonRef<'_>) = field.map_err(|e| format!("it cannot be read: {e}"))?;
-        Bson::try_from(value).map_err(|e| format!("it cannot be read: {e}"))
+    let Json::String(kind) = json(&kind)? else { return Err("its type is no text".into()) };
+    let id = match json(&id)? {
+        Json::String(id) => id,
+        Json::Object(id) if id.len() == 1 && id.contains_key("$oid") => {
+            id["$oid"].as_str().unwrap_or_default().to_owned()
+        }
+        other => other.to_string(),
     };
-    let Bson::String(kind) = value(kind)? else { return Err("its type is no text".into()) };
-    let id = match value(id)? {
-        Bson::String(id) => id,
-        Bson::ObjectId(id) => id.to_hex(),
-        other => other.into_relaxed_extjson().to_string(),
-    };
-    Ok(Signal { id, kind, data: value(data)?.into_relaxed_extjson() })
+    Ok(Signal { id, kind, data: json(&data)? })
+}
+
+fn json(field: &Element<'_>) -> Result<Json, String> {
+    let mut text = Vec::new();
+    extended_json::write_value(Writer::Relaxed, TextForm::Plain, field.kind, field.value, &mut text)
+        .map_err(|e| format!("it cannot be read: {e}"))?;
+    serde_json::from_slice(&text).map_err(|e| format!("it cannot be read: {e}"))
 }
 
 /// The `_id` of the document that a change of the signal collection concerns, if it is a text.

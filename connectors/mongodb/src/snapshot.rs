@@ -48,7 +48,7 @@ pub(crate) struct Listed {
 
 impl Listed {
     /// Whether changes of it can ever be streamed.
-    fn streams(&self) -> bool {
+    pub(crate) fn streams(&self) -> bool {
         !self.namespace.coll.starts_with("system.") && self.kind != "view" && self.kind != "timeseries"
     }
 }
@@ -131,7 +131,8 @@ pub(crate) async fn sources(
             info!(collection = %listed.namespace, kind = listed.kind, "not read: it never streams");
             continue;
         }
-        let filter = config.snapshot.filters.get(&listed.namespace).cloned();
+        let asked = selection.condition(&listed.namespace);
+        let filter = asked.or_else(|| config.snapshot.filters.get(&listed.namespace)).cloned();
         let size = size(client, &listed.namespace).await?;
         let batch_size = match config.snapshot.fetch_size {
             0 => size.and_then(|s| s.documents_per_reply()),
@@ -257,10 +258,12 @@ impl Copier {
         let mut cursor = self.open(source, session).await?;
         let mut replies = cursor.stream(session);
         let mut next = within(self.timeout, async { replies.next().await.transpose() }).await?;
+        let mut begun = true;
         while let Some(batch) = next {
             let reply = Reply::parse(batch, &self.budget)?;
             let finished = reply.exhausted;
-            let read = Feed::Read { namespace: source.namespace.clone(), documents: reply.documents, finished };
+            let read = Feed::Read { namespace: source.namespace.clone(), documents: reply.documents, begun, finished };
+            begun = false;
             let handed_over = self.out.send(Ok(read));
             if finished {
                 // Nobody listens any more: the generation has ended.

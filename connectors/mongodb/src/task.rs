@@ -5,13 +5,16 @@ use std::sync::Arc;
 use async_trait::async_trait;
 use thalweg_config::Secret;
 use thalweg_core::position::SourcePartition;
+use thalweg_core::signal::Channels;
 use thalweg_core::source::{PartitionContext, PartitionReader, SourceTask, TaskSpec};
 use thalweg_core::{Error, ErrorKind, Phase};
-use tokio::sync::mpsc;
+use tokio::sync::{Mutex, mpsc};
 
+use crate::ad_hoc::{AdHoc, BLOCKING_AHEAD};
+use crate::chunks::Chunks;
 use crate::filter::NamespaceFilter;
 use crate::offsets::{self, StoredOffsets};
-use crate::options::MongoConfig;
+use crate::options::{CaptureScope, MongoConfig};
 use crate::plan::{self, Share};
 use crate::pump::{Part, Pump};
 use crate::reader::MongoReader;
@@ -64,6 +67,21 @@ impl MongoTask {
         }
         Err(Error::new(ErrorKind::Internal, Phase::Start, format!("{partition:?} is not a partition of this task")))
     }
+
+    /// What reads chunks of incremental snapshots, or why there can be none.
+    fn chunks(&self, part: &Part, uri: &Secret) -> Result<Arc<Chunks>, &'static str> {
+        let Some(signals) = &self.config.filters.signals else {
+            return Err("signal.data.collection is not set; watermarks are written there");
+        };
+        if matches!(part, Part::Shard { of, .. } if *of > 1) {
+            return Err("each shard has a stream of its own; use mongodb.connection.mode=sharded");
+        }
+        if matches!(self.config.capture.scope, CaptureScope::Collection(_)) {
+            return Err("with capture.scope=collection the signal collection is not in the stream");
+        }
+        let (config, filter) = (self.config.clone(), self.filter.clone());
+        Ok(Arc::new(Chunks::new(config, filter, uri.clone(), signals.clone())))
+    }
 }
 
 #[async_trait]
@@ -75,6 +93,10 @@ impl SourceTask for MongoTask {
         }
     }
 
+    fn channels(&self) -> Option<Channels> {
+        Some(self.config.signals.channels.clone())
+    }
+
     async fn open(
         &self,
         partition: &SourcePartition,
@@ -82,6 +104,8 @@ impl SourceTask for MongoTask {
     ) -> Result<Box<dyn PartitionReader>, Error> {
         let (part, uri) = self.part(partition)?;
         let (out, feed) = mpsc::channel(REPLIES_AHEAD);
+        let (asks, blocking) = mpsc::channel(BLOCKING_AHEAD);
+        let ad_hoc = AdHoc::new(&self.config, self.chunks(&part, &uri), asks, context.signals.clone());
         let pump = Pump {
             config: self.config.clone(),
             filter: self.filter.clone(),
@@ -95,8 +119,9 @@ impl SourceTask for MongoTask {
             progress: context.progress.clone(),
             budget: Budget::new(BYTES_AHEAD),
             out,
+            blocking: Mutex::new(blocking),
         };
-        let reader = MongoReader::start(&self.config, &self.filter, &self.spec, &part, pump, feed, &context);
+        let reader = MongoReader::start(&self.config, &self.filter, &self.spec, &part, (pump, feed, ad_hoc), &context);
         Ok(Box::new(reader))
     }
 }

@@ -123,18 +123,27 @@ const OUTAGE_PAUSE: Duration = Duration::from_secs(1);
 
 /// Reads one chunk and hands it over. Returns early when nobody wants it any more.
 pub async fn read_chunk<R: ChunkReader>(reader: &R, order: ChunkOrder, out: mpsc::Sender<Chunk<R::Row>>) {
-    let mut chunk = Chunk { id: order.id.clone(), steps: Vec::new(), current: None, rows: Vec::new(), given_up: None };
-    if let Err(error) = persist(&order, async || reader.open_window(&order.id).await).await {
-        chunk.given_up = Some(error);
-        let _ = out.send(chunk).await;
-        return;
+    let mut chunk = Chunk::new(&order.id);
+    let mut patience = Patience::for_writing(&order);
+    while let Err(error) = reader.open_window(&order.id).await {
+        if !patience.lasts(&error).await {
+            chunk.given_up = Some(error);
+            let _ = out.send(chunk).await;
+            return;
+        }
     }
     let queue = expanded(reader, &order.queue, &mut chunk.steps).await;
     let mut place = (order.after.clone(), order.maximum.clone());
     for collection in &queue {
         let (after, maximum) = std::mem::take(&mut place);
-        let read = patiently(async || part(reader, collection, after.as_ref(), maximum.clone(), order.limit).await);
-        let status = match read.await {
+        let mut patience = Patience::for_reading();
+        let read = loop {
+            match part(reader, collection, after.as_ref(), maximum.clone(), order.limit).await {
+                Err(error) if patience.lasts(&error).await => {}
+                read => break read,
+            }
+        };
+        let status = match read {
             Ok(Part::Rows { maximum, rows }) => {
                 chunk.current = Some((collection.id.clone(), maximum));
                 chunk.rows = rows;
@@ -151,10 +160,18 @@ pub async fn read_chunk<R: ChunkReader>(reader: &R, order: ChunkOrder, out: mpsc
     if out.send(chunk).await.is_err() {
         return;
     }
-    if let Err(error) = persist(&order, async || reader.close_window(&order.id).await).await {
-        let given_up =
-            Chunk { id: order.id.clone(), steps: Vec::new(), current: None, rows: Vec::new(), given_up: Some(error) };
-        let _ = out.send(given_up).await;
+    let mut patience = Patience::for_writing(&order);
+    while let Err(error) = reader.close_window(&order.id).await {
+        if !patience.lasts(&error).await {
+            let _ = out.send(Chunk { given_up: Some(error), ..Chunk::new(&order.id) }).await;
+            return;
+        }
+    }
+}
+
+impl<R> Chunk<R> {
+    fn new(id: &str) -> Self {
+        Self { id: id.to_owned(), steps: Vec::new(), current: None, rows: Vec::new(), given_up: None }
     }
 }
 
@@ -194,11 +211,15 @@ async fn expanded<R: ChunkReader>(reader: &R, queue: &[Queued], steps: &mut Vec<
             all.push(entry.clone());
             continue;
         };
-        let names = match patiently(async || reader.expand(&entry.id).await).await {
-            Ok(names) => names,
-            Err(error) => {
-                warn!(collections = entry.id, %error, "the collections of a signal cannot be found out");
-                Vec::new()
+        let mut patience = Patience::for_reading();
+        let names = loop {
+            match reader.expand(&entry.id).await {
+                Ok(names) => break names,
+                Err(error) if patience.lasts(&error).await => {}
+                Err(error) => {
+                    warn!(collections = entry.id, %error, "the collections of a signal cannot be found out");
+                    break Vec::new();
+                }
             }
         };
         let named = |name: String| Queued {
@@ -215,30 +236,37 @@ async fn expanded<R: ChunkReader>(reader: &R, queue: &[Queued], steps: &mut Vec<
     all
 }
 
-/// Again and again while the source does not answer.
-async fn patiently<T>(operation: impl AsyncFn() -> Result<T>) -> Result<T> {
-    loop {
-        match operation().await {
-            Err(error) if error.policy() == Policy::Retry => {
-                warn!(%error, "a chunk is waiting for the source");
-                tokio::time::sleep(OUTAGE_PAUSE).await;
-            }
-            done => return done,
-        }
-    }
+/// How long the same is tried.
+struct Patience {
+    /// Refusals that are still taken.
+    refusals: u32,
+    pause: Duration,
 }
 
-/// Also if the source refuses, as often as the order says.
-async fn persist(order: &ChunkOrder, operation: impl AsyncFn() -> Result<()>) -> Result<()> {
-    let mut refusals = 0;
-    loop {
-        match patiently(&operation).await {
-            Err(error) if refusals < order.retries => {
-                refusals += 1;
-                warn!(%error, refusals, "a watermark cannot be written, trying again");
-                tokio::time::sleep(order.pause).await;
-            }
-            done => return done,
+impl Patience {
+    /// While the source does not answer.
+    fn for_reading() -> Self {
+        Self { refusals: 0, pause: Duration::ZERO }
+    }
+
+    /// Also if the source refuses, as often as the order says.
+    fn for_writing(order: &ChunkOrder) -> Self {
+        Self { refusals: order.retries, pause: order.pause }
+    }
+
+    /// Whether it is worth another try, now.
+    async fn lasts(&mut self, error: &Error) -> bool {
+        if error.policy() == Policy::Retry {
+            warn!(%error, "a chunk is waiting for the source");
+            tokio::time::sleep(OUTAGE_PAUSE).await;
+            return true;
         }
+        if self.refusals == 0 {
+            return false;
+        }
+        self.refusals -= 1;
+        warn!(%error, left = self.refusals, "a watermark cannot be written, trying again");
+        tokio::time::sleep(self.pause).await;
+        true
     }
 }

@@ -89,7 +89,7 @@ pub(super) fn signal_collection(text: &str) -> Check {
     if items.len() > 1 || items.iter().any(|i| crate::namespace::Namespace::parse(i).is_none()) {
         return Err("exactly one collection as <databaseName>.<collectionName> is expected".into());
     }
-    unsupported_unless(items.is_empty(), "signals", "a new snapshot needs a connector without offsets")
+    Ok(())
 }
 
 pub(super) fn signal_channels(text: &str) -> Check {
@@ -97,11 +97,7 @@ pub(super) fn signal_channels(text: &str) -> Check {
     if let Some(odd) = items.iter().find(|i| !["source", "kafka", "file", "jmx"].contains(&i.to_lowercase().as_str())) {
         return Err(format!("Value must be one of source, kafka, file, jmx, but is {odd}"));
     }
-    unsupported_unless(
-        items.iter().all(|i| i.eq_ignore_ascii_case("source")),
-        "signals",
-        "use only the channel 'source'",
-    )
+    Ok(())
 }
 
 pub(super) fn notification_channels(text: &str) -> Check {
@@ -109,10 +105,5 @@ pub(super) fn notification_channels(text: &str) -> Check {
     if let Some(odd) = items.iter().find(|i| !["sink", "log", "jmx"].contains(&i.to_lowercase().as_str())) {
         return Err(format!("Value must be one of sink, log, jmx, but is {odd}"));
     }
-    unsupported_unless(items.is_empty(), "notifications", "the status shows the progress of snapshots")
-}
-
-/// What a later release brings is refused, so that nobody believes it works.
-fn unsupported_unless(unused: bool, what: &str, instead: &str) -> Check {
-    if unused { Ok(()) } else { Err(format!("{what}: not supported yet. Remove the property; {instead}")) }
+    Ok(())
 }

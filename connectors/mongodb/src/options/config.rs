@@ -12,6 +12,9 @@ use fancy_regex::Regex;
 use thalweg_config::rule::split_plain_list;
 use thalweg_config::{Parsed, Properties, Secret, Settings};
 use thalweg_core::Error;
+use thalweg_core::notification::Notifier;
+use thalweg_core::signal::Channels;
+use thalweg_core::snapshot::Strategy;
 
 use super::{FILTER_OVERRIDES, validate};
 use crate::extended_json::JsonMode;
@@ -30,6 +33,8 @@ pub struct MongoConfig {
     pub capture: CaptureConfig,
     pub cursor: CursorConfig,
     pub snapshot: SnapshotConfig,
+    pub signals: SignalConfig,
+    pub notifier: Notifier,
     pub events: EventConfig,
     pub topics: TopicConfig,
     /// Heartbeat records; zero = none.
@@ -164,6 +169,18 @@ pub struct SnapshotConfig {
     pub streaming_delay: Duration,
     /// Documents per answer; 0 = the server's default.
     pub fetch_size: u32,
+    /// Documents in a chunk of an incremental snapshot, for each of `threads`.
+    pub chunk_size: usize,
+    pub watermarks: Strategy,
+}
+
+/// What is listened to beside changes.
+#[derive(Debug, Clone)]
+pub struct SignalConfig {
+    pub channels: Channels,
+    /// Further attempts to write a watermark, and the pause between them.
+    pub retries: u32,
+    pub pause: Duration,
 }
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -262,6 +279,12 @@ impl MongoConfig {
             },
             cursor: cursor(s)?,
             snapshot: snapshot(s, raw)?,
+            signals: SignalConfig {
+                channels: Channels::of(s),
+                retries: u32::try_from(s.int("signal.emit.failure.max.retries")).unwrap_or(0),
+                pause: s.millis("signal.emit.failure.backoff.ms"),
+            },
+            notifier: Notifier::of(s),
             events: EventConfig {
                 json: JsonMode::parse(s.text_or_empty("json.serialization.mode")),
                 fields: FieldSelector::parse(s.text_or_empty("field.exclude.list"), s.text_or_empty("field.renames"))
@@ -441,6 +464,11 @@ fn snapshot(s: &Settings, raw: &Properties) -> Result<SnapshotConfig, Error> {
         delay: s.millis("snapshot.delay.ms"),
         streaming_delay: s.millis("streaming.delay.ms"),
         fetch_size: u32::try_from(s.int("snapshot.fetch.size")).unwrap_or(0),
+        chunk_size: count(s, "incremental.snapshot.chunk.size"),
+        watermarks: match s.text_or_empty("incremental.snapshot.watermarking.strategy") {
+            text if text.eq_ignore_ascii_case("insert_delete") => Strategy::InsertDelete,
+            _ => Strategy::InsertInsert,
+        },
     })
 }
 

@@ -7,7 +7,6 @@ use super::checks;
 
 const GROUP: &str = "Connector";
 const LINEAGE: &str = "lineage events are not produced";
-const NO_CHUNKS: &str = "incremental snapshots are not supported yet";
 
 const fn option(name: &'static str, kind: OptionKind, display: &'static str, doc: &'static str) -> OptionDef {
     OptionDef::new(name, kind, doc).group(GROUP).display(display)
@@ -78,7 +77,7 @@ pub(super) const OPTIONS: &[OptionDef] = &[
     shared("retriable.restart.connector.wait.ms"),
     shared("query.fetch.size").inert("see snapshot.fetch.size"),
     shared("errors.max.retries"),
-    shared("incremental.snapshot.watermarking.strategy").inert(NO_CHUNKS),
+    shared("incremental.snapshot.watermarking.strategy"),
     flag(
         "internal.log.position.check.enable",
         "true",
@@ -205,7 +204,7 @@ pub(super) const OPTIONS: &[OptionDef] = &[
         "Read views in snapshots",
         "Whether a snapshot reads views. They never stream.",
     ),
-    shared("incremental.snapshot.chunk.size").inert(NO_CHUNKS),
+    shared("incremental.snapshot.chunk.size"),
     shared("incremental.snapshot.allow.schema.changes").inert("MongoDB has no schema"),
     number(
         "poll.dispatch.interval.ms",

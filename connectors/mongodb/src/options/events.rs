@@ -8,7 +8,6 @@ use super::checks;
 use crate::fields::{check_excludes, check_renames};
 
 const GROUP: &str = "Events";
-const NO_SIGNALS: &str = "signals are not supported yet";
 
 const fn option(name: &'static str, kind: OptionKind, display: &'static str, doc: &'static str) -> OptionDef {
     OptionDef::new(name, kind, doc).group(GROUP).display(display)
@@ -18,8 +17,8 @@ const fn list(name: &'static str, display: &'static str, doc: &'static str) -> O
     option(name, OptionKind::List, display, doc).importance(Importance::High).width(Width::Long)
 }
 
-const fn signal(name: &'static str, display: &'static str) -> OptionDef {
-    option(name, OptionKind::String, display, "Accepted; signals are not supported yet.").inert(NO_SIGNALS)
+const fn signal(name: &'static str, kind: OptionKind, display: &'static str, doc: &'static str) -> OptionDef {
+    option(name, kind, display, doc)
 }
 
 pub(super) const OPTIONS: &[OptionDef] = &[
@@ -51,7 +50,7 @@ pub(super) const OPTIONS: &[OptionDef] = &[
     .importance(Importance::Low)
     .check(topic_name_chars),
     shared("signal.data.collection").check(checks::signal_collection),
-    shared("signal.poll.interval.ms").inert(NO_SIGNALS),
+    shared("signal.poll.interval.ms"),
     shared("signal.enabled.channels").check(checks::signal_channels),
     option(
         "topic.naming.strategy",
@@ -136,11 +135,57 @@ pub(super) const OPTIONS: &[OptionDef] = &[
     shared("topic.delimiter"),
     shared("topic.cache.size").inert("names are kept per collection"),
     shared("topic.transaction"),
-    signal("signal.kafka.topic", "Signal topic"),
-    signal("signal.kafka.bootstrap.servers", "Brokers of the signal topic"),
-    signal("signal.kafka.groupId", "Group of the signal consumer"),
-    signal("signal.kafka.poll.timeout.ms", "Poll timeout of the signal consumer"),
-    signal("signal.file", "Signal file"),
-    signal("signal.emit.failure.max.retries", "Retries of signal writes"),
-    signal("signal.emit.failure.backoff.ms", "Delay between signal writes (ms)"),
+    signal(
+        "signal.kafka.topic",
+        OptionKind::String,
+        "Signal topic",
+        "Topic of the channel `kafka`; its partition 0 is read. Default: <topic.prefix>-signal.",
+    )
+    .check(topic_name_chars),
+    signal(
+        "signal.kafka.bootstrap.servers",
+        OptionKind::String,
+        "Brokers of the signal topic",
+        "Default: the brokers of the node. Properties under `signal.consumer.` are those of the consumer.",
+    ),
+    signal(
+        "signal.kafka.groupId",
+        OptionKind::String,
+        "Group of the signal consumer",
+        "Under this group the place in the signal topic is stored.",
+    )
+    .default("kafka-signal"),
+    signal(
+        "signal.kafka.poll.timeout.ms",
+        OptionKind::Long,
+        "Poll timeout of the signal consumer",
+        "Accepted; see signal.poll.interval.ms.",
+    )
+    .at_least(0)
+    .inert("see signal.poll.interval.ms"),
+    signal(
+        "signal.file",
+        OptionKind::String,
+        "Signal file",
+        "File of the channel `file`, one JSON object per line. It is emptied as it is read, on whichever host runs the \
+         task.",
+    )
+    .default("file-signals.txt"),
+    signal(
+        "signal.emit.failure.max.retries",
+        OptionKind::Int,
+        "Retries of signal writes",
+        "How often an incremental snapshot tries again to write a watermark that the source refuses, before it is given \
+         up. A source that does not answer is waited for.",
+    )
+    .default("0")
+    .at_least(0),
+    signal(
+        "signal.emit.failure.backoff.ms",
+        OptionKind::Long,
+        "Delay between signal writes (ms)",
+        "Pause before such a retry.",
+    )
+    .default("10000")
+    .at_least(1),
 ];

@@ -1,8 +1,7 @@
 //! The connector's options as data, the rules between them, and their typed form.
 //!
-//! Names, defaults and messages are Debezium's where it has them. What a later release brings
-//! (signals, incremental snapshots, notifications) is validated and then
-//! refused with advice, never ignored in silence. Options of the framework (`name`,
+//! Names, defaults and messages are Debezium's where it has them. What cannot be honoured is refused with
+//! advice, or accepted with a warning where it changes nothing. Options of the framework (`name`,
 //! converters, transformations) are not here.
 
 mod checks;

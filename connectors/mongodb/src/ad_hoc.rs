@@ -1,0 +1,290 @@
+//! Ad hoc snapshots and other signals, from where the reader stands in its stream.
+//!
+//! Listens to the signal collection as the stream passes it, to the inbox of the other channels, and to
+//! whoever reads chunks; says what follows for the reader: rows, notices, a state that the position has
+//! to hold. Without a signal collection incremental snapshots are refused, in words. Everything happens
+//! between two events; nothing here waits.
+
+use std::sync::Arc;
+
+use bytes::Bytes;
+use thalweg_core::notification::Notice;
+use thalweg_core::position::OffsetMap;
+use thalweg_core::signal::{Action, Inbox, Signal, SnapshotKind, SnapshotRequest};
+use thalweg_core::snapshot::{Chunk, Incremental, Limits, Strategy, read_chunk};
+use tokio::sync::mpsc;
+use tokio::task::JoinHandle;
+use tracing::{Instrument, info, warn};
+
+use crate::change::{Change, Operation};
+use crate::chunks::{self, Chunks, PlaceText, Row};
+use crate::namespace::Namespace;
+use crate::options::{MongoConfig, SkippedOperations};
+use crate::signals;
+
+/// Blocking snapshots that wait for their turn.
+pub(crate) const BLOCKING_AHEAD: usize = 16;
+
+/// A blocking snapshot, for the side that fetches.
+#[derive(Debug)]
+pub(crate) struct BlockingSnapshot {
+    pub(crate) signal: String,
+    pub(crate) request: SnapshotRequest,
+}
+
+/// What an event or a signal means for the reader.
+#[derive(Debug, Default)]
+pub(crate) struct Attention {
+    pub(crate) notices: Vec<Notice>,
+    /// Documents of a chunk that stand, to be sent before the event.
+    pub(crate) rows: Vec<Row>,
+    /// The state has changed.
+    pub(crate) moved: bool,
+    /// The event has no record: it is here for its meaning only.
+    pub(crate) silent: bool,
+}
+
+/// Something that did not come with the stream.
+#[derive(Debug)]
+pub(crate) enum Aside {
+    Chunk(Chunk<Row>),
+    Signal(Signal),
+}
+
+pub(crate) struct AdHoc {
+    incremental: Incremental<Row>,
+    /// The signal collection.
+    signals: Option<Namespace>,
+    /// Its documents are signals, not only watermarks.
+    follows: bool,
+    skipped: SkippedOperations,
+    strategy: Strategy,
+    /// What reads chunks, or why none are read.
+    chunks: Result<Arc<Chunks>, &'static str>,
+    arrivals: (mpsc::Sender<Chunk<Row>>, mpsc::Receiver<Chunk<Row>>),
+    worker: Option<JoinHandle<()>>,
+    blocking: mpsc::Sender<BlockingSnapshot>,
+    inbox: Inbox,
+}
+
+impl AdHoc {
+    pub(crate) fn new(
+        config: &MongoConfig,
+        chunks: Result<Arc<Chunks>, &'static str>,
+        blocking: mpsc::Sender<BlockingSnapshot>,
+        inbox: Inbox,
+    ) -> Self {
+        let limits = Limits {
+            rows: config.snapshot.chunk_size.saturating_mul(config.snapshot.threads.max(1)),
+            retries: config.signals.retries,
+            pause: config.signals.pause,
+        };
+        Self {
+            incremental: Incremental::new(Arc::new(PlaceText), limits),
+            signals: config.filters.signals.clone(),
+            follows: config.signals.channels.source,
+            skipped: config.events.skipped,
+            strategy: config.snapshot.watermarks,
+            chunks,
+            arrivals: mpsc::channel(2),
+            worker: None,
+            blocking,
+            inbox,
+        }
+    }
+
+    /// Whether events have to be looked at.
+    pub(crate) fn is_on(&self) -> bool {
+        self.signals.is_some()
+    }
+
+    /// Whether the stream has to wait for a chunk.
+    pub(crate) fn is_waiting(&self) -> bool {
+        self.incremental.is_waiting()
+    }
+
+    /// What the position has to hold from now on.
+    pub(crate) fn state(&self) -> Option<OffsetMap> {
+        self.incremental.state()
+    }
+
+    /// The stream begins at a position that holds this.
+    pub(crate) fn restore(&mut self, offset: &OffsetMap) {
+        self.give_up_chunk();
+        self.incremental.restore(offset);
+    }
+
+    /// Sees to it that the next chunk is being read, if it is time for one.
+    pub(crate) fn go_on(&mut self) {
+        if self.worker.as_ref().is_some_and(|worker| !worker.is_finished()) {
+            return;
+        }
+        let Ok(chunks) = &self.chunks else { return };
+        if let Some(order) = self.incremental.order() {
+            let (chunks, out) = (chunks.clone(), self.arrivals.0.clone());
+            self.worker = Some(tokio::spawn(async move { read_chunk(&*chunks, order, out).await }.in_current_span()));
+        }
+    }
+
+    /// The next thing that does not come with the stream. Cancel-safe.
+    pub(crate) async fn aside(&mut self) -> Aside {
+        tokio::select! {
+            Some(chunk) = self.arrivals.1.recv() => Aside::Chunk(chunk),
+            signal = self.inbox.take() => Aside::Signal(signal),
+        }
+    }
+
+    /// The chunk that the stream waits for. Cancel-safe.
+    pub(crate) async fn arrival(&mut self) -> Aside {
+        match self.arrivals.1.recv().await {
+            Some(chunk) => Aside::Chunk(chunk),
+            None => std::future::pending().await,
+        }
+    }
+
+    /// `offset` is the present position, for signals that show it.
+    pub(crate) fn hear(&mut self, aside: Aside, offset: impl FnOnce() -> String) -> Attention {
+        match aside {
+            Aside::Chunk(chunk) => {
+                let notices = self.incremental.arrived(chunk);
+                Attention { moved: !notices.is_empty(), notices, ..Attention::default() }
+            }
+            Aside::Signal(signal) => self.follow(&signal, offset),
+        }
+    }
+
+    /// Looks at an event before its records are made.
+    pub(crate) fn attend(&mut self, event: &Bytes, offset: impl FnOnce() -> String) -> Attention {
+        let mut attention = Attention::default();
+        let (Some(signals), Ok(change)) = (&self.signals, Change::parse(event)) else { return attention };
+        if change.db != signals.db.as_bytes() || change.collection != signals.coll.as_bytes() {
+            if self.incremental.is_open()
+                && let Some(key) = change.document_key.and_then(chunks::key)
+            {
+                self.incremental.touch(&full_name(&change), &key);
+            }
+            return attention;
+        }
+        match change.operation {
+            Operation::Insert => {
+                let mark = signals::watermark(&change);
+                if mark.as_ref().is_some_and(|mark| self.is_end(mark, Strategy::InsertInsert)) {
+                    attention = self.close();
+                } else if let Some(signal) = signals::signal_of(&change) {
+                    match signal.kind.as_str() {
+                        "snapshot-window-open" => self.incremental.opened(&signal.id),
+                        "snapshot-window-close" => {}
+                        _ if self.follows => attention = self.follow(&signal, offset),
+                        _ => info!(signal = signal.id, "ignored: 'source' is not among signal.enabled.channels"),
+                    }
+                }
+                attention.silent = self.skipped.create;
+            }
+            Operation::Delete => {
+                if signals::watermark(&change).is_some_and(|mark| self.is_end(&mark, Strategy::InsertDelete)) {
+                    attention = self.close();
+                }
+                attention.silent = self.skipped.delete;
+            }
+            _ => {}
+        }
+        attention
+    }
+
+    fn is_end(&self, mark: &str, strategy: Strategy) -> bool {
+        self.strategy == strategy && self.incremental.is_end(mark, strategy)
+    }
+
+    /// The window of the present chunk ends here.
+    fn close(&mut self) -> Attention {
+        // It was handed over before its watermark was written.
+        while let Ok(chunk) = self.arrivals.1.try_recv() {
+            let notices = self.incremental.arrived(chunk);
+            if !notices.is_empty() {
+                return Attention { notices, moved: true, ..Attention::default() };
+            }
+        }
+        match self.incremental.close() {
+            Some(closed) => {
+                Attention { notices: closed.notices, rows: closed.rows, moved: true, ..Attention::default() }
+            }
+            None => Attention::default(),
+        }
+    }
+
+    fn follow(&mut self, signal: &Signal, offset: impl FnOnce() -> String) -> Attention {
+        let action = match Action::of(signal) {
+            Ok(action) => action,
+            Err(why) => {
+                warn!(signal = signal.id, why, "a signal cannot be followed and is ignored");
+                return Attention::default();
+            }
+        };
+        let notices = match action {
+            Action::Log(message) => {
+                info!("{}", message.replace("{}", &offset()));
+                return Attention::default();
+            }
+            Action::ExecuteSnapshot(request) if request.surrogate_key.is_some() => {
+                warn!(signal = signal.id, "ignored: surrogate-key does not apply to MongoDB, whose key is _id");
+                return Attention::default();
+            }
+            Action::ExecuteSnapshot(request) if request.kind == SnapshotKind::Blocking => {
+                self.block(signal, request);
+                return Attention::default();
+            }
+            Action::ExecuteSnapshot(request) => match self.chunks {
+                Ok(_) => self.incremental.execute(&request, &signal.id),
+                Err(why) => {
+                    warn!(signal = signal.id, why, "an incremental snapshot is not possible, its signal is ignored");
+                    return Attention::default();
+                }
+            },
+            Action::StopSnapshot(stopped) => {
+                let notices = self.incremental.stop(&stopped);
+                self.give_up_chunk_if_idle();
+                notices
+            }
+            Action::PauseSnapshot => {
+                let notices = self.incremental.pause();
+                self.give_up_chunk();
+                notices
+            }
+            Action::ResumeSnapshot => self.incremental.resume(),
+            Action::WindowOpen | Action::WindowClose => return Attention::default(),
+        };
+        Attention { notices, moved: true, ..Attention::default() }
+    }
+
+    fn block(&self, signal: &Signal, request: SnapshotRequest) {
+        let blocking = BlockingSnapshot { signal: signal.id.clone(), request };
+        if self.blocking.try_send(blocking).is_err() {
+            warn!(
+                signal = signal.id,
+                "too many blocking snapshots are waiting, or nothing is streamed; this one is ignored"
+            );
+        }
+    }
+
+    fn give_up_chunk_if_idle(&mut self) {
+        if !self.incremental.is_running() {
+            self.give_up_chunk();
+        }
+    }
+
+    fn give_up_chunk(&mut self) {
+        if let Some(worker) = self.worker.take() {
+            worker.abort();
+        }
+    }
+}
+
+impl Drop for AdHoc {
+    fn drop(&mut self) {
+        self.give_up_chunk();
+    }
+}
+
+fn full_name(change: &Change<'_>) -> String {
+    format!("{}.{}", String::from_utf8_lossy(change.db), String::from_utf8_lossy(change.collection))
+}
