@@ -2,6 +2,7 @@
 use std::time::Duration;
 
 use thalweg_config::Properties;
+use thalweg_core::snapshot::Strategy;
 
 use super::*;
 use crate::filter::NameList;
@@ -190,17 +191,33 @@ fn settings_that_need_another_one() {
 }
 
 #[test]
-fn what_comes_later_is_refused_with_advice() {
-    for (name, value) in [
+fn signals_and_notifications() {
+    let config = config(&[
         ("signal.data.collection", "ops.signals"),
-        ("signal.enabled.channels", "source,kafka"),
-        ("notification.enabled.channels", "log"),
+        ("signal.enabled.channels", "source, kafka,file"),
+        ("incremental.snapshot.watermarking.strategy", "insert_delete"),
+        ("incremental.snapshot.chunk.size", "10"),
+        ("signal.emit.failure.max.retries", "3"),
+    ]);
+    assert_eq!(config.filters.signals, Namespace::parse("ops.signals"));
+    let channels = &config.signals.channels;
+    let kafka = channels.kafka.as_ref().unwrap();
+    assert_eq!((&*kafka.topic, &*kafka.key, &*kafka.group), ("shop-signal", "shop", "kafka-signal"));
+    assert_eq!((channels.source, channels.file.as_deref()), (true, Some("file-signals.txt")));
+    assert_eq!(channels.poll_interval, Duration::from_secs(5));
+    assert_eq!((config.snapshot.chunk_size, config.snapshot.watermarks), (10, Strategy::InsertDelete));
+    assert_eq!((config.signals.retries, config.signals.pause), (3, Duration::from_secs(10)));
+
+    for (name, value, error) in [
+        ("signal.data.collection", "signals", "exactly one collection"),
+        ("signal.data.collection", "a.b,a.c", "exactly one collection"),
+        ("signal.enabled.channels", "post", "Value must be one of source, kafka, file, jmx, but is post"),
+        ("notification.enabled.channels", "mail", "Value must be one of sink, log, jmx, but is mail"),
+        ("incremental.snapshot.chunk.size", "0", "incremental.snapshot.chunk.size"),
+        ("signal.poll.interval.ms", "0", "signal.poll.interval.ms"),
     ] {
         let found = errors(&[(name, value)]);
-        assert!(found.len() == 1 && found[0].contains("not supported yet"), "{found:?}");
-    }
-    for (name, value) in [("signal.enabled.channels", "source"), ("notification.enabled.channels", "")] {
-        assert_eq!(errors(&[(name, value)]), Vec::<String>::new(), "{name}");
+        assert!(found.iter().any(|text| text.contains(error)), "{name}={value}: {found:?}");
     }
     assert!(errors(&[("notification.enabled.channels", "sink")])
         .contains(&"notification.sink.topic.name: Notification topic name must be provided when kafka notification channel is enabled".to_owned()));
