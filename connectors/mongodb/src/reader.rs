@@ -395,3 +395,7 @@ impl Stillness {
         }
     }
 }
+
+#[cfg(test)]
+#[path = "reader_tests.rs"]
+mod tests;

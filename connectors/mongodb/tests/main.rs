@@ -10,6 +10,7 @@ mod access;
 mod elections;
 mod faults;
 mod fixture;
+mod heartbeats;
 mod images;
 mod lost;
 mod modes;
