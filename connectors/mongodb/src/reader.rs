@@ -6,7 +6,6 @@
 //! the very last gets its mark and with it the position of a completed snapshot.
 
 use std::sync::Arc;
-use std::sync::atomic::Ordering;
 use std::time::{Duration, Instant};
 
 use async_trait::async_trait;
@@ -60,6 +59,8 @@ pub(crate) struct MongoReader {
     fragments: Fragments,
     heartbeat: Heartbeat,
     batch_size: usize,
+    /// A batch ends behind the event with which it has so many bytes; zero = no limit.
+    batch_bytes: usize,
     /// Messages that turn a failure into a retry.
     retriable: Option<Regex>,
     work: Work,
@@ -100,6 +101,7 @@ impl MongoReader {
             fragments: Fragments::default(),
             heartbeat: Heartbeat::new(config.heartbeat_interval, topic, &config.topic_prefix, Instant::now()),
             batch_size: config.batch_size,
+            batch_bytes: config.batch_bytes,
             retriable: config.retriable.clone(),
             work: Work::Nothing,
             held: None,
@@ -198,7 +200,7 @@ impl MongoReader {
         let now = SourceTime::now();
         let mut last: Option<Bytes> = None;
         let mut rows = 0;
-        while rows < self.batch_size {
+        while rows < self.batch_size && self.has_room(&batch) {
             let Some(document) = documents.next() else { break };
             let document = document.map_err(bad_reply)?;
             rows += 1;
@@ -225,6 +227,10 @@ impl MongoReader {
         Ok((!batch.records.is_empty()).then_some(batch))
     }
 
+    fn has_room(&self, batch: &Batch) -> bool {
+        self.batch_bytes == 0 || batch.bytes < self.batch_bytes
+    }
+
     fn read(
         &mut self,
         namespace: &Namespace,
@@ -242,7 +248,7 @@ impl MongoReader {
         let mut batch = Batch::default();
         let now_ms = SourceTime::now().ms;
         let (mut filtered, mut source_ms) = (0, None);
-        while batch.events < self.batch_size {
+        while batch.events < self.batch_size && self.has_room(&batch) {
             let Some(event) = documents.next() else { break };
             let event = event.map_err(bad_reply)?;
             batch.bytes += event.len();
@@ -258,8 +264,13 @@ impl MongoReader {
         }
         PartitionProgress::count(&self.progress.events_read, batch.events as u64);
         PartitionProgress::count(&self.progress.events_filtered, filtered);
-        if let Some(ms) = source_ms {
-            self.progress.source_time_ms.store(ms, Ordering::Relaxed);
+        let tally = self.decoder.take_tally();
+        PartitionProgress::count(&self.progress.creates, tally.creates);
+        PartitionProgress::count(&self.progress.updates, tally.updates);
+        PartitionProgress::count(&self.progress.deletes, tally.deletes);
+        PartitionProgress::count(&self.progress.transactions_ended, tally.transactions);
+        if let Some(source_ms) = source_ms {
+            self.progress.changes_read(now_ms, source_ms);
         }
         if !documents.is_empty() {
             self.work = Work::Changes { documents, token };

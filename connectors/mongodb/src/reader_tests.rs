@@ -26,6 +26,7 @@ fn reader(more: &[(&str, &str)]) -> (mpsc::Sender<Result<Feed, Error>>, MongoRea
         fragments: Fragments::default(),
         heartbeat: Heartbeat::new(config.heartbeat_interval, topic, &config.topic_prefix, Instant::now()),
         batch_size: config.batch_size,
+        batch_bytes: config.batch_bytes,
         retriable: None,
         work: Work::Nothing,
         held: None,
@@ -109,4 +110,27 @@ async fn t_15_a_reply_without_a_token_moves_nothing() {
     out.send(Ok(Feed::Changes(without))).await.unwrap();
     let batch = reader.next().now_or_never().unwrap().unwrap();
     assert_eq!((batch.records.len(), batch.progress), (0, Some(at_start)));
+}
+
+/// cfg_05: a batch ends behind the change with which it reaches the limit of the queue.
+#[tokio::test]
+async fn cfg_05_a_batch_ends_at_the_limit_of_bytes() {
+    let (out, mut reader) = reader(&[("max.queue.size.in.bytes", "100000")]);
+    out.send(Ok(Feed::Stream(MongoPosition::at(bson::Timestamp { time: 1, increment: 1 })))).await.unwrap();
+    let change = |ord: u32, size: usize| {
+        doc! {
+            "_id": token(ord), "operationType": "insert", "ns": {"db": "d", "coll": "c"}, "documentKey": {"_id": 1},
+            "clusterTime": bson::Timestamp { time: 9, increment: ord }, "fullDocument": {"_id": 1, "text": "x".repeat(size)},
+        }
+    };
+    let sizes = [40_000, 40_000, 40_000, 300_000, 10, 10];
+    let events: Vec<Document> = (2..).zip(sizes).map(|(ord, size)| change(ord, size)).collect();
+    out.send(Ok(reply(&events, 9))).await.unwrap();
+    let mut batches = Vec::new();
+    for _ in 0..3 {
+        let batch = reader.next().now_or_never().unwrap().unwrap();
+        assert!(batch.bytes < 100_000 + 300_000);
+        batches.push(batch.records.len());
+    }
+    assert_eq!(batches, [3, 1, 2]);
 }

@@ -207,6 +207,13 @@ fn what_comes_later_is_refused_with_advice() {
 }
 
 #[test]
+fn post_processors_are_refused_with_advice() {
+    let found = errors(&[("post.processors", "reselector")]);
+    assert!(found.len() == 1 && found[0].contains("capture.mode"), "{found:?}");
+    assert_eq!(errors(&[("post.processors", "")]), Vec::<String>::new());
+}
+
+#[test]
 fn transaction_metadata_by_the_built_in_factory_only() {
     let config = config(&[("provide.transaction.metadata", "true"), ("topic.transaction", "tx")]);
     assert!(config.events.transactions);
