@@ -103,7 +103,9 @@ impl Reading {
                 changed = self.control.changed() => return Ok(changed.is_err().then_some(ReadEnd::Drained)),
                 batch = self.source.next() => batch?,
             };
-            self.unit.counters.batch(batch.records.len() as u64, asked.elapsed());
+            let took = asked.elapsed();
+            self.unit.counters.batch(batch.records.len() as u64, took);
+            self.memory.progress.polled(batch.events, took);
             self.memory.reader.beat();
             if !batch.records.is_empty() || batch.progress.is_some() {
                 let sent = {

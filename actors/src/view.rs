@@ -8,6 +8,8 @@ use std::sync::atomic::Ordering;
 use std::time::{Duration, Instant};
 
 use thalweg_core::position::{OffsetMap, SourcePartition};
+use thalweg_core::progress::LagView;
+use thalweg_core::queue::Limits;
 use thalweg_core::tolerance::ErrorCounters;
 
 use crate::counters::{CounterView, now_ms};
@@ -84,10 +86,17 @@ pub struct PartitionView {
     pub committed: Option<OffsetMap>,
     pub queued_records: usize,
     pub queued_bytes: usize,
+    /// `None` before the first generation.
+    pub queue_limits: Option<Limits>,
     pub events_read: u64,
     pub events_filtered: u64,
     /// Events of which no record could be made.
     pub events_failed: u64,
+    /// Of the events with records: inserts, updates and deletes.
+    pub creates: u64,
+    pub updates: u64,
+    pub deletes: u64,
+    pub transactions_ended: u64,
     pub records_acked: u64,
     pub disconnects: u64,
     pub elections: u64,
@@ -95,6 +104,14 @@ pub struct PartitionView {
     pub source_time_ms: Option<i64>,
     /// Since the newest event was written at the source.
     pub behind_source: Option<Duration>,
+    /// Since the newest event was read.
+    pub since_event: Option<Duration>,
+    /// Age of events when they were read.
+    pub lag: Option<LagView>,
+    pub empty_polls: u64,
+    /// How long the last wait for an event took, and the last one that ended without.
+    pub last_event_poll: Duration,
+    pub last_empty_poll: Duration,
     /// Since the source last answered.
     pub since_contact: Option<Duration>,
     pub snapshot: Option<SnapshotView>,
@@ -227,14 +244,24 @@ impl PartitionView {
             committed: memory.committed(),
             queued_records: queue.map_or(0, |q| q.records),
             queued_bytes: queue.map_or(0, |q| q.bytes),
+            queue_limits: memory.queue().map(|gauge| gauge.limits()),
             events_read: progress.events_read.load(Ordering::Relaxed),
             events_filtered: progress.events_filtered.load(Ordering::Relaxed),
             events_failed: progress.events_failed.load(Ordering::Relaxed),
+            creates: progress.creates.load(Ordering::Relaxed),
+            updates: progress.updates.load(Ordering::Relaxed),
+            deletes: progress.deletes.load(Ordering::Relaxed),
+            transactions_ended: progress.transactions_ended.load(Ordering::Relaxed),
             records_acked: progress.records_acked.load(Ordering::Relaxed),
             disconnects: progress.disconnects.load(Ordering::Relaxed),
             elections: progress.elections.load(Ordering::Relaxed),
             source_time_ms: time(source_time),
             behind_source: since(source_time),
+            since_event: since(progress.last_event_ms.load(Ordering::Relaxed)),
+            lag: progress.lag.view(),
+            empty_polls: progress.empty_polls.load(Ordering::Relaxed),
+            last_event_poll: Duration::from_millis(progress.last_event_poll_ms.load(Ordering::Relaxed)),
+            last_empty_poll: Duration::from_millis(progress.last_empty_poll_ms.load(Ordering::Relaxed)),
             since_contact: since(progress.last_contact_ms.load(Ordering::Relaxed)),
             snapshot,
             tables: memory.tables(),

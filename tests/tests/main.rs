@@ -5,6 +5,7 @@ mod avro;
 mod doors;
 mod health;
 mod lifecycle;
+mod metrics;
 mod mongodb;
 mod offsets;
 mod plugins;

@@ -1,13 +1,16 @@
 //! `GET /metrics`: Prometheus text. Kafka Connect's attributes under the names of the common JMX
-//! exporter rules (`kafka_connect_<group>_<attribute>`), ours as `thalweg_<area>_<name>_<unit>`.
+//! exporter rules (`kafka_connect_<group>_<attribute>`), Debezium's likewise (`debezium_metrics_<Attribute>`,
+//! in `debezium`), ours as `thalweg_<area>_<name>_<unit>`. `docs/metrics.md` names all of them.
 //!
 //! Rates and averages that Connect computes over a window are left to the reader of the counters.
+
+mod debezium;
 
 use std::collections::BTreeMap;
 use std::fmt::{Display, Write};
 
+use thalweg_actors::UnitView;
 use thalweg_actors::port::{UnitId, UnitState};
-use thalweg_actors::{PartitionView, UnitView};
 
 use super::Api;
 use crate::raft::command::ReportedState;
@@ -45,22 +48,34 @@ impl Page {
 
 impl Api {
     pub fn metrics(&self) -> String {
+        self.page(&self.face.units().units)
+    }
+
+    fn page(&self, units: &[UnitView]) -> String {
         let mut page = Page::default();
         self.cluster_metrics(&mut page);
         self.connector_metrics(&mut page);
-        let units = self.face.units().units;
         let count = |tasks: bool| units.iter().filter(|u| matches!(u.unit, UnitId::Task(..)) == tasks).count();
         page.gauge("kafka_connect_connect_worker_metrics_connector_count", "Connector objects here.", "", count(false));
         page.gauge("kafka_connect_connect_worker_metrics_task_count", "Tasks here.", "", count(true));
-        for unit in &units {
-            if let UnitId::Task(connector, task) = &unit.unit {
-                let labels = format!("connector=\"{}\",task=\"{task}\"", escaped(connector));
-                task_metrics(&mut page, unit, &labels);
-                for partition in &unit.partitions {
-                    partition_metrics(&mut page, partition, &labels);
+        let version = format!("version=\"{}\"", env!("CARGO_PKG_VERSION"));
+        page.gauge("thalweg_build_info", "Version of the program, as label.", &version, 1);
+        let state = self.view.read();
+        for unit in units {
+            let labels = match &unit.unit {
+                UnitId::Connector(connector) => format!("connector=\"{}\"", escaped(connector)),
+                UnitId::Task(connector, task) => format!("connector=\"{}\",task=\"{task}\"", escaped(connector)),
+            };
+            match &unit.unit {
+                UnitId::Connector(_) => object_metrics(&mut page, unit, &labels),
+                UnitId::Task(connector, _) => {
+                    task_metrics(&mut page, unit, &labels);
+                    let config = state.connectors.get(connector).map(|connector| &connector.config);
+                    debezium::metrics(&mut page, unit, &labels, config);
                 }
             }
         }
+        drop(state);
         page.text()
     }
 
@@ -137,17 +152,38 @@ impl Api {
     }
 }
 
-fn task_metrics(page: &mut Page, unit: &UnitView, labels: &str) {
-    let (c, e) = (&unit.counters, &unit.errors);
-    let status = match unit.state {
+fn status(unit: &UnitView) -> &'static str {
+    match unit.state {
         UnitState::Unassigned => "unassigned",
         UnitState::Running => "running",
         UnitState::Paused => "paused",
         UnitState::Stopped => "stopped",
         UnitState::Failed => "failed",
         UnitState::Restarting => "restarting",
+    }
+}
+
+/// Of the connector object.
+fn object_metrics(page: &mut Page, unit: &UnitView, labels: &str) {
+    let mut text = |name: &'static str, help: &'static str, value: &str| {
+        page.gauge(name, help, &format!("{labels},value=\"{}\"", escaped(value)), 1);
     };
-    let with_status = format!("{labels},value=\"{status}\"");
+    text("kafka_connect_connector_metrics_status", "State of the connector, as label.", status(unit));
+    text("kafka_connect_connector_metrics_connector_type", "Kind of the connector, as label.", "source");
+    if let (Some(class), Some(version)) = (unit.class, unit.version) {
+        text("kafka_connect_connector_metrics_connector_class", "Class of the connector, as label.", class);
+        text("kafka_connect_connector_metrics_connector_version", "Version of the connector, as label.", version);
+    }
+    let (attempts, successes) = (unit.counters.startup_attempts, unit.counters.startup_successes);
+    let name = "kafka_connect_connect_worker_metrics_connector_startup_attempts_total";
+    page.counter(name, "Starts of the connector object here.", labels, attempts);
+    let name = "kafka_connect_connect_worker_metrics_connector_startup_success_total";
+    page.counter(name, "Starts of the connector object here that succeeded.", labels, successes);
+}
+
+fn task_metrics(page: &mut Page, unit: &UnitView, labels: &str) {
+    let (c, e) = (&unit.counters, &unit.errors);
+    let with_status = format!("{labels},value=\"{}\"", status(unit));
     page.gauge("kafka_connect_connector_task_metrics_status", "State of the task, as label.", &with_status, 1);
     page.gauge("kafka_connect_connector_task_metrics_batch_size_max", "Largest batch.", labels, c.batch_size_max);
     let active = unit.in_flight + unit.partitions.iter().map(|p| p.queued_records as u64).sum::<u64>();
@@ -158,6 +194,19 @@ fn task_metrics(page: &mut Page, unit: &UnitView, labels: &str) {
         active,
     );
     let seconds = |micros: u64| micros as f64 / 1e6;
+    let millis = |micros: u64| micros as f64 / 1e3;
+    page.gauge(
+        "kafka_connect_source_task_metrics_poll_batch_max_time_ms",
+        "Longest wait for one batch.",
+        labels,
+        millis(c.poll_micros_max),
+    );
+    page.gauge(
+        "kafka_connect_connector_task_metrics_offset_commit_max_time_ms",
+        "Longest time until a handed-over position was stored.",
+        labels,
+        millis(c.commit_micros_max),
+    );
     page.add(
         "thalweg_task_poll_seconds_total",
         "counter",
@@ -193,7 +242,18 @@ fn task_metrics(page: &mut Page, unit: &UnitView, labels: &str) {
             "Time of the last error, ms.",
             e.last_error_timestamp.max(0) as u64,
         ),
+        (
+            "kafka_connect_connect_worker_metrics_task_startup_attempts_total",
+            "Starts of the task here.",
+            c.startup_attempts,
+        ),
+        (
+            "kafka_connect_connect_worker_metrics_task_startup_success_total",
+            "Starts of the task here that succeeded.",
+            c.startup_successes,
+        ),
         ("thalweg_task_batches_total", "Batches read.", c.batches),
+        ("thalweg_task_dropped_records_total", "Records that a transform dropped.", c.dropped),
         ("thalweg_task_sent_messages_total", "Messages handed to the producer.", c.sent),
         ("thalweg_task_sent_bytes_total", "Bytes of keys and values handed to the producer.", c.sent_bytes),
         ("thalweg_task_commits_total", "Positions handed over to be stored.", c.commits),
@@ -208,39 +268,10 @@ fn task_metrics(page: &mut Page, unit: &UnitView, labels: &str) {
     }
 }
 
-/// Debezium's streaming and snapshot attributes, per source partition.
-fn partition_metrics(page: &mut Page, partition: &PartitionView, labels: &str) {
-    let labels = format!("{labels},partition=\"{}\"", escaped(partition.partition.original()));
-    for (name, help, value) in [
-        ("thalweg_source_events_total", "TotalNumberOfEventsSeen.", partition.events_read),
-        ("thalweg_source_events_filtered_total", "NumberOfEventsFiltered.", partition.events_filtered),
-        ("thalweg_source_events_failed_total", "NumberOfErroneousEvents.", partition.events_failed),
-        ("thalweg_source_disconnects_total", "NumberOfDisconnects.", partition.disconnects),
-        ("thalweg_source_elections_total", "NumberOfPrimaryElections.", partition.elections),
-    ] {
-        page.counter(name, help, &labels, value);
-    }
-    page.gauge("thalweg_source_queue_records_count", "Records in the queue.", &labels, partition.queued_records);
-    page.gauge("thalweg_source_queue_bytes", "CurrentQueueSizeInBytes.", &labels, partition.queued_bytes);
-    if let Some(behind) = partition.behind_source {
-        let help = "MilliSecondsBehindSource: age of the newest event.";
-        page.gauge("thalweg_source_behind_milliseconds", help, &labels, behind.as_millis());
-    }
-    if let Some(snapshot) = &partition.snapshot {
-        page.gauge("thalweg_snapshot_running", "SnapshotRunning.", &labels, u8::from(snapshot.running));
-        page.gauge(
-            "thalweg_snapshot_tables_remaining_count",
-            "RemainingTableCount.",
-            &labels,
-            snapshot.tables_remaining,
-        );
-        page.gauge("thalweg_snapshot_rows_done_count", "RowsScanned of all tables.", &labels, snapshot.rows_done);
-        page.gauge("thalweg_snapshot_rows_expected_count", "Rows expected.", &labels, snapshot.rows_expected);
-        page.gauge("thalweg_snapshot_seconds", "SnapshotDurationInSeconds.", &labels, snapshot.duration.as_secs());
-    }
-}
-
 /// Label values: backslash, quote and line feed escaped.
 fn escaped(text: &str) -> String {
     text.replace('\\', "\\\\").replace('"', "\\\"").replace('\n', "\\n")
 }
+
+#[cfg(test)]
+mod tests;

@@ -19,7 +19,7 @@ use crate::raft::command::{Expect, TargetState};
 use crate::raft::{CommandV1, NodeId, State};
 
 /// A follower: the leader has applied what was proposed, this replica has it once it was confirmed.
-struct Follower {
+pub(super) struct Follower {
     view: Arc<StateView>,
     leader: Mutex<Leader>,
     has_majority: AtomicBool,
@@ -132,7 +132,7 @@ impl ProducerFactory for NoKafka {
     }
 }
 
-fn follower() -> (Arc<Follower>, Api) {
+pub(super) fn follower() -> (Arc<Follower>, Api) {
     let view = Arc::new(StateView::new(State::default(), 0));
     let node = Arc::new(Follower {
         view: view.clone(),

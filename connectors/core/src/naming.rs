@@ -351,7 +351,7 @@ mod tests {
     }
 
     #[test]
-    fn topic_limits() {
+    fn t_91_topic_limits() {
         assert_eq!(sanitized_topic("."), "_");
         assert_eq!(sanitized_topic(".."), "__");
         assert_eq!(sanitized_topic("..."), "...");

@@ -67,6 +67,7 @@ impl Budget {
 
 #[derive(Debug)]
 struct Budgets {
+    limits: Limits,
     records: Budget,
     bytes: Budget,
 }
@@ -96,7 +97,7 @@ pub struct Gauge(Arc<Budgets>);
 
 pub fn bounded(limits: Limits) -> (Sender, Receiver) {
     let bytes = if limits.bytes == 0 { usize::MAX } else { limits.bytes };
-    let budgets = Arc::new(Budgets { records: Budget::new(limits.records), bytes: Budget::new(bytes) });
+    let budgets = Arc::new(Budgets { limits, records: Budget::new(limits.records), bytes: Budget::new(bytes) });
     let (tx, rx) = mpsc::unbounded_channel();
     (Sender { channel: tx, budgets: budgets.clone() }, Receiver { channel: rx, budgets })
 }
@@ -104,7 +105,7 @@ pub fn bounded(limits: Limits) -> (Sender, Receiver) {
 impl Sender {
     /// Waits until there is room, then queues the batch.
     pub async fn send(&self, batch: Batch) -> Result<(), Closed> {
-        let Budgets { records, bytes } = &*self.budgets;
+        let Budgets { records, bytes, .. } = &*self.budgets;
         let (r, b) = (records.cost(batch.records.len()), bytes.cost(batch.bytes));
         // Always in this order; permits come back only by receiving, so two senders cannot block
         // each other for good.
@@ -169,6 +170,9 @@ impl Drop for Receiver {
 }
 
 impl Gauge {
+    pub fn limits(&self) -> Limits {
+        self.0.limits
+    }
     pub fn usage(&self) -> Usage {
         Usage { records: self.0.records.used(), bytes: self.0.bytes.used() }
     }
@@ -238,6 +242,7 @@ mod tests {
         assert_eq!(tx.gauge().usage(), Usage { records: 1, bytes: 10 });
         assert!(matches!(poll(pin!(rx.recv())), Poll::Ready(Some(_))));
         assert_eq!(tx.gauge().usage(), Usage { records: 0, bytes: 0 });
+        assert_eq!(rx.gauge().limits(), Limits { records: 10, bytes: 10 });
     }
 
     #[tokio::test]

@@ -19,7 +19,7 @@ use tracing::{Instrument, info, warn};
 use crate::change::{Change, Operation};
 use crate::chunks::{self, Chunks, PlaceText, Row};
 use crate::namespace::Namespace;
-use crate::options::{MongoConfig, SkippedOperations};
+use crate::options::MongoConfig;
 use crate::signals;
 
 /// Blocking snapshots that wait for their turn.
@@ -40,8 +40,6 @@ pub(crate) struct Attention {
     pub(crate) rows: Vec<Row>,
     /// The state has changed.
     pub(crate) moved: bool,
-    /// The event has no record: it is here for its meaning only.
-    pub(crate) silent: bool,
 }
 
 /// Something that did not come with the stream.
@@ -57,7 +55,6 @@ pub(crate) struct AdHoc {
     signals: Option<Namespace>,
     /// Its documents are signals, not only watermarks.
     follows: bool,
-    skipped: SkippedOperations,
     strategy: Strategy,
     /// What reads chunks, or why none are read.
     chunks: Result<Arc<Chunks>, &'static str>,
@@ -83,7 +80,6 @@ impl AdHoc {
             incremental: Incremental::new(Arc::new(PlaceText), limits),
             signals: config.filters.signals.clone(),
             follows: config.signals.channels.source,
-            skipped: config.events.skipped,
             strategy: config.snapshot.watermarks,
             chunks,
             arrivals: mpsc::channel(2),
@@ -178,13 +174,11 @@ impl AdHoc {
                         _ => info!(signal = signal.id, "ignored: 'source' is not among signal.enabled.channels"),
                     }
                 }
-                attention.silent = self.skipped.create;
             }
             Operation::Delete => {
                 if signals::watermark(&change).is_some_and(|mark| self.is_end(&mark, Strategy::InsertDelete)) {
                     attention = self.close();
                 }
-                attention.silent = self.skipped.delete;
             }
             _ => {}
         }

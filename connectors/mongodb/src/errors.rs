@@ -61,7 +61,7 @@ fn class_of(code: i32, message: &str, resumable: bool) -> Class {
     match code {
         280 if message.contains("modified by the pipeline") => Class::Config,
         260 if message.contains("invalidate") => Class::FromInvalidate,
-        260 | 280 | 286 | 40647 | 15 => Class::Lost,
+        260 | 280 | 286 | 40647 | 40649 | 15 => Class::Lost,
         9 if message.contains("hex string") => Class::Lost,
         _ if message.contains("KeyString format error") => Class::Lost,
         10334 => Class::Oversize,
@@ -229,6 +229,7 @@ mod tests {
             (9, "Failed to parse: unknown operator", Class::Config),
             (15, "Overflow", Class::Lost),
             (40647, "Bad resume token: _data of missing or of wrong type", Class::Lost),
+            (40649, "invalid empty resume token", Class::Lost),
             (50811, "KeyString format error: Unknown type", Class::Lost),
             (10334, "BSONObj size is invalid", Class::Oversize),
             (13, "not authorized", Class::Permission),

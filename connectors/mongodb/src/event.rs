@@ -7,8 +7,9 @@
 //!
 //! What cannot be made into a record (a key that is missing, damaged bytes, a new name of a field that
 //! is taken) follows `event.processing.failure.handling.mode`; it moves the position like any other
-//! event. Fragments must be joined before ([`crate::split`]). It does not look at
-//! `skipped.operations`, which the server honours.
+//! event. Fragments must be joined before ([`crate::split`]). The server leaves out what
+//! `skipped.operations` names, unless the user's own pipeline stands for all: so that is looked at here
+//! as well.
 
 use std::fmt;
 use std::sync::Arc;
@@ -27,7 +28,7 @@ use crate::fields::{FieldError, FieldRules};
 use crate::filter::NamespaceFilter;
 use crate::key::{NoKey, id_of, key_text};
 use crate::namespace::Namespace;
-use crate::options::{FailureMode, MongoConfig};
+use crate::options::{FailureMode, MongoConfig, SkippedOperations};
 use crate::position::{MongoPosition, Positions, lsid_text};
 use crate::raw::{Element, Malformed, kind};
 use crate::schema::{Collection, Collections, envelope, naming_rules, source};
@@ -56,6 +57,15 @@ pub enum Fate {
     Failed,
 }
 
+/// Events with records, by kind; and transactions that ended among them.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+pub struct Tally {
+    pub creates: u64,
+    pub updates: u64,
+    pub deletes: u64,
+    pub transactions: u64,
+}
+
 /// A snapshot that is being read.
 #[derive(Debug)]
 struct Reading {
@@ -73,6 +83,7 @@ pub struct Decoder {
     documents: Writer,
     updates: Writer,
     tombstones: bool,
+    skipped: SkippedOperations,
     on_failure: FailureMode,
     version: Text,
     prefix: Text,
@@ -89,6 +100,8 @@ pub struct Decoder {
     reading: Option<Reading>,
     /// Events without a record that nobody has asked for yet.
     failures: u64,
+    /// Events with records that nobody has asked for yet.
+    tally: Tally,
     scratch: Vec<u8>,
 }
 
@@ -135,6 +148,7 @@ impl Decoder {
             documents: config.events.json.documents(),
             updates: config.events.json.updates(),
             tombstones: config.events.tombstones,
+            skipped: config.events.skipped,
             on_failure: config.events.on_failure,
             version: config.events.reported_version.clone().into(),
             prefix: config.topic_prefix.clone().into(),
@@ -149,8 +163,14 @@ impl Decoder {
             last: Position::default(),
             reading: None,
             failures: 0,
+            tally: Tally::default(),
             scratch: Vec::new(),
         }
+    }
+
+    /// What the events since the last call were.
+    pub fn take_tally(&mut self) -> Tally {
+        std::mem::take(&mut self.tally)
     }
 
     /// How many events had no record since the last call, whatever the configuration made of them.
@@ -231,7 +251,7 @@ impl Decoder {
             }
             operation => {
                 let collection = self.collections.of(change.db, change.collection)?;
-                if collection.captured {
+                if collection.captured && !self.skips(operation) {
                     match self.records(event, &change, operation, &collection, source_ms, now_ms) {
                         Ok(record) => return Ok(self.push(record, &change, &collection, source_ms, out)),
                         Err(error) => {
@@ -256,6 +276,15 @@ impl Decoder {
         Ok(Seen { position: self.last.clone(), source_ms, fate })
     }
 
+    fn skips(&self, operation: Operation<'_>) -> bool {
+        match operation {
+            Operation::Insert => self.skipped.create,
+            Operation::Update | Operation::Replace => self.skipped.update,
+            Operation::Delete => self.skipped.delete,
+            Operation::Unknown(_) => false,
+        }
+    }
+
     /// The record; before it what is to be told of transactions, and behind a delete its tombstone. A
     /// change counts as delivered with its last record, so those before carry the position before it.
     fn push(
@@ -266,9 +295,17 @@ impl Decoder {
         source_ms: i64,
         out: &mut Vec<Record>,
     ) -> Seen {
+        match change.operation {
+            Operation::Insert => self.tally.creates += 1,
+            Operation::Delete => self.tally.deletes += 1,
+            _ => self.tally.updates += 1,
+        }
         if let Some(transactions) = &mut self.transactions {
             let session = (change.lsid, change.txn_number);
+            let open = transactions.state().is_some();
+            let told = out.len();
             let block = transactions.enter(session, &collection.full_name, source_ms, &mut self.last, out);
+            self.tally.transactions += u64::from(open && out.len() > told);
             if let Value::Struct(fields) = &mut record.value.value
                 && let Some(field) = fields.get_mut(envelope::TRANSACTION)
             {

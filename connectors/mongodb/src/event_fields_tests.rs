@@ -198,7 +198,7 @@ fn mgo_23_the_key_is_made_of_the_whole_document() {
 }
 
 #[test]
-fn an_update_of_excluded_fields_only_is_still_told() {
+fn t_48_an_update_of_excluded_fields_only_is_still_told() {
     let description = doc! {
         "updatedFields": {"a": 1}, "removedFields": ["a.x", "b"],
         "truncatedArrays": [{"field": "b.c", "newSize": 1}, {"field": "d.0.old", "newSize": 2}, {"field": "b", "newSize": 3}],

@@ -510,5 +510,29 @@ fn mgo_09_one_document_has_one_key_everywhere() {
 #[path = "event_fields_tests.rs"]
 mod fields;
 
+/// With stages of the user's own instead of the connector's, the server sends all of them.
+#[test]
+fn skipped_operations_are_left_out_here_as_well() {
+    let full = || doc! {"fullDocument": {"_id": 1}};
+    let all = [
+        event("insert", 1, NOW, 1, full()),
+        event("update", 2, NOW, 1, full()),
+        event("replace", 3, NOW, 1, full()),
+        event("delete", 4, NOW, 1, doc! {}),
+    ];
+    let ops = |skipped: &str| -> Vec<String> {
+        let out = records(&mut decoder(&[("skipped.operations", skipped)]), &all);
+        let op = |r: &Record| payload(r).1.map_or("-".to_owned(), |v| between(&v, "\"op\":\"", "\"").to_owned());
+        out.iter().map(op).collect()
+    };
+    assert_eq!(ops("none"), ["c", "u", "u", "d", "-"]);
+    assert_eq!(ops("c"), ["u", "u", "d", "-"]);
+    assert_eq!(ops("u , D"), ["c"]);
+    assert_eq!(ops("d,t,r"), ["c", "u", "u"]);
+    let mut decoder = decoder(&[("skipped.operations", "d")]);
+    let seen = decoder.change(&bytes(&all[3]), NOW, &mut Vec::new()).unwrap();
+    assert_eq!((seen.fate, MongoPosition::decode(&seen.position).unwrap().ord), (Fate::Filtered, 4));
+}
+
 #[path = "event_transaction_tests.rs"]
 mod transactions;

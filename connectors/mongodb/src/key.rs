@@ -141,7 +141,7 @@ mod tests {
     }
 
     #[test]
-    fn only_the_id_of_a_composite_document_key_counts() {
+    fn t_22_only_the_id_of_a_composite_document_key_counts() {
         let document_key = RawDocumentBuf::try_from(&doc! {"region": "eu", "_id": 7}).unwrap();
         let id = id_of(document_key.as_bytes()).unwrap();
         assert_eq!(key_text(&id, &mut Vec::new()).unwrap().as_str(), "7");

@@ -7,7 +7,6 @@
 
 use std::collections::BTreeMap;
 use std::sync::Arc;
-use std::sync::atomic::Ordering;
 use std::time::{Duration, Instant};
 
 use async_trait::async_trait;
@@ -73,6 +72,8 @@ pub(crate) struct MongoReader {
     ad_hoc: AdHoc,
     notifier: Notifier,
     batch_size: usize,
+    /// A batch ends behind the event with which it has so many bytes; zero = no limit.
+    batch_bytes: usize,
     /// Messages that turn a failure into a retry.
     retriable: Option<Regex>,
     work: Work,
@@ -118,6 +119,7 @@ impl MongoReader {
             ad_hoc,
             notifier: config.notifier.clone(),
             batch_size: config.batch_size,
+            batch_bytes: config.batch_bytes,
             retriable: config.retriable.clone(),
             work: Work::Nothing,
             held: None,
@@ -237,10 +239,10 @@ impl MongoReader {
         (batch.progress.is_some() || !batch.records.is_empty()).then_some(batch)
     }
 
-    /// Follows what an event means beside its record; `true`: it is to have none.
-    fn attend(&mut self, event: &Bytes, now_ms: i64, batch: &mut Batch) -> Result<bool, Error> {
+    /// Follows what an event means beside its record.
+    fn attend(&mut self, event: &Bytes, now_ms: i64, batch: &mut Batch) -> Result<(), Error> {
         if !self.ad_hoc.is_on() {
-            return Ok(false);
+            return Ok(());
         }
         let position = self.position.clone();
         let attention = self.ad_hoc.attend(event, || offset_text(&position));
@@ -258,7 +260,7 @@ impl MongoReader {
             let state = self.ad_hoc.state();
             self.decoder.set_snapshot_state(state.as_ref());
         }
-        Ok(attention.silent)
+        Ok(())
     }
 
     fn move_to(&mut self, position: &MongoPosition) -> Batch {
@@ -312,7 +314,7 @@ impl MongoReader {
         let now = SourceTime::now();
         let mut last: Option<Bytes> = None;
         let mut rows = 0;
-        while rows < self.batch_size {
+        while rows < self.batch_size && self.has_room(&batch) {
             let Some(document) = documents.next() else { break };
             let document = document.map_err(bad_reply)?;
             rows += 1;
@@ -342,6 +344,10 @@ impl MongoReader {
         Ok((!batch.records.is_empty()).then_some(batch))
     }
 
+    fn has_room(&self, batch: &Batch) -> bool {
+        self.batch_bytes == 0 || batch.bytes < self.batch_bytes
+    }
+
     fn read(
         &mut self,
         namespace: &Namespace,
@@ -359,18 +365,15 @@ impl MongoReader {
         let mut batch = Batch::default();
         let now_ms = SourceTime::now().ms;
         let (mut filtered, mut source_ms) = (0, None);
-        while batch.events < self.batch_size && !self.ad_hoc.is_waiting() {
+        while batch.events < self.batch_size && self.has_room(&batch) && !self.ad_hoc.is_waiting() {
             let Some(event) = documents.next() else { break };
             let event = event.map_err(bad_reply)?;
             batch.bytes += event.len();
             batch.events += 1;
             let Some(event) = self.fragments.take(event)? else { continue };
-            let silent = self.attend(&event, now_ms, &mut batch)?;
+            self.attend(&event, now_ms, &mut batch)?;
             let records = batch.records.len();
             let seen = self.decoder.change(&event, now_ms, &mut batch.records)?;
-            if silent {
-                batch.records.truncate(records);
-            }
             let made = batch.records.len() - records;
             batch.bytes += made * (RECORD_BYTES + self.decoder.state_bytes());
             filtered += u64::from(seen.fate == Fate::Filtered);
@@ -379,8 +382,13 @@ impl MongoReader {
         }
         PartitionProgress::count(&self.progress.events_read, batch.events as u64);
         PartitionProgress::count(&self.progress.events_filtered, filtered);
-        if let Some(ms) = source_ms {
-            self.progress.source_time_ms.store(ms, Ordering::Relaxed);
+        let tally = self.decoder.take_tally();
+        PartitionProgress::count(&self.progress.creates, tally.creates);
+        PartitionProgress::count(&self.progress.updates, tally.updates);
+        PartitionProgress::count(&self.progress.deletes, tally.deletes);
+        PartitionProgress::count(&self.progress.transactions_ended, tally.transactions);
+        if let Some(source_ms) = source_ms {
+            self.progress.changes_read(now_ms, source_ms);
         }
         if !documents.is_empty() {
             self.work = Work::Changes { documents, token };
@@ -542,3 +550,7 @@ impl Stillness {
         }
     }
 }
+
+#[cfg(test)]
+#[path = "reader_tests.rs"]
+mod tests;

@@ -138,7 +138,7 @@ pub(crate) struct Documents {
 
 impl Documents {
     /// `array` is a complete BSON array.
-    fn of_array(array: Bytes) -> Self {
+    pub(crate) fn of_array(array: Bytes) -> Self {
         Self { bytes: array, at: 4 }
     }
 

@@ -68,7 +68,7 @@ async fn a_standalone_server_is_refused_with_advice() -> Result<()> {
 }
 
 #[tokio::test]
-async fn nobody_answers() -> Result<()> {
+async fn t_92_nobody_answers() -> Result<()> {
     let port = thalweg_services::free_port()?;
     let uri = format!("mongodb://127.0.0.1:{port}/?replicaSet=rs0");
     let (messages, _) = check(&config(&uri, &[("mongodb.server.selection.timeout.ms", "200")])).await;

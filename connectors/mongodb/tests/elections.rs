@@ -27,7 +27,7 @@ async fn insert(collection: &mongodb::Collection<Document>, n: i32) -> Result<()
 /// run of the connector: every number once and in order, no snapshot after the first, elections
 /// counted.
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn reading_goes_on_over_elections() -> Result<()> {
+async fn t_01_reading_goes_on_over_elections() -> Result<()> {
     let mut set = ReplicaSet::start("rs3", 3, &MemberOptions::default()).await?;
     let client = set.client().await?;
     let majority = WriteConcern::builder().w(Acknowledgment::Majority).build();
@@ -84,7 +84,7 @@ async fn reading_goes_on_over_elections() -> Result<()> {
 /// Without a majority the primary takes writes that it may have to take back: they are no records
 /// until the majority has them.
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn writes_without_a_majority_are_no_records() -> Result<()> {
+async fn t_20_writes_without_a_majority_are_no_records() -> Result<()> {
     let set = ReplicaSet::start("rs3", 3, &MemberOptions::default()).await?;
     let primary = set.primary().await?;
     let direct = set.members[primary].direct().await?;

@@ -161,7 +161,7 @@ async fn mgo_06_heartbeats_keep_the_position_of_a_quiet_collection() -> Result<(
 
 /// The stream stands still (Kafka is slow) while the oplog rolls over it.
 #[tokio::test]
-async fn a_stream_that_is_overtaken_by_the_oplog() -> Result<()> {
+async fn t_06_a_stream_that_is_overtaken_by_the_oplog() -> Result<()> {
     let set = forgetful().await?;
     let client = set.client().await?;
     let a = client.database("inv").collection::<Document>("a");
@@ -194,7 +194,7 @@ async fn a_stream_that_is_overtaken_by_the_oplog() -> Result<()> {
 }
 
 #[tokio::test]
-async fn a_token_of_another_target_is_lost_not_retried() -> Result<()> {
+async fn t_07_a_token_of_another_target_is_lost_not_retried() -> Result<()> {
     let bed = bed("lost_target").await?;
     let mut run = Run::start(&bed.config(&[("snapshot.mode", "no_data")]), &Offsets::new()).await?;
     run.quiet().await?;
@@ -213,7 +213,7 @@ async fn a_token_of_another_target_is_lost_not_retried() -> Result<()> {
 
 /// While the token is checked the network fails: that is no lost position.
 #[tokio::test]
-async fn a_broken_connection_is_not_a_lost_position() -> Result<()> {
+async fn t_18_a_broken_connection_is_not_a_lost_position() -> Result<()> {
     let bed = bed("lost_not").await?;
     let offsets = Offsets::new();
     let mut run = Run::start(&bed.config(&[]), &offsets).await?;

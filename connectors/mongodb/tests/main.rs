@@ -8,9 +8,11 @@
 
 mod access;
 mod ad_hoc;
+mod cases;
 mod elections;
 mod faults;
 mod fixture;
+mod heartbeats;
 mod images;
 mod lost;
 mod modes;

@@ -38,7 +38,7 @@ async fn ops_until_change(bed: &Bed, run: &mut Run, next: i32) -> Result<Vec<Str
 }
 
 #[tokio::test]
-async fn always_reads_at_every_start() -> Result<()> {
+async fn t_72_always_reads_at_every_start() -> Result<()> {
     let bed = with_documents("mode_always").await?;
     let config = bed.config(&[("snapshot.mode", "always")]);
     let offsets = Offsets::new();
@@ -64,7 +64,7 @@ async fn no_data_and_its_older_name_only_stream() -> Result<()> {
 }
 
 #[tokio::test]
-async fn initial_only_reads_once_and_then_idles() -> Result<()> {
+async fn t_73_initial_only_reads_once_and_then_idles() -> Result<()> {
     let bed = with_documents("mode_initial_only").await?;
     let config = bed.config(&[("snapshot.mode", "initial_only")]);
     let offsets = Offsets::new();

@@ -25,7 +25,7 @@ async fn mgo_01_blanks_in_lists() -> Result<()> {
 }
 
 #[tokio::test]
-async fn database_lists_are_anchored() -> Result<()> {
+async fn t_53_database_lists_are_anchored() -> Result<()> {
     let bed = bed("ns_db1").await?;
     let others = ["ns_db12", "my_ns_db1"].map(|name| bed.client.database(name));
     let mut including = Run::start(&bed.config(&[("snapshot.mode", "no_data")]), &Offsets::new()).await?;
@@ -141,7 +141,7 @@ async fn operations_are_left_out_on_the_server() -> Result<()> {
 }
 
 #[tokio::test]
-async fn own_stages_and_what_the_server_thinks_of_them() -> Result<()> {
+async fn t_66_own_stages_and_what_the_server_thinks_of_them() -> Result<()> {
     let bed = bed("ns_pipeline").await?;
     let a = bed.db.collection::<Document>("a");
     let no_data = ("snapshot.mode", "no_data");
@@ -185,7 +185,7 @@ async fn own_stages_and_what_the_server_thinks_of_them() -> Result<()> {
 }
 
 #[tokio::test]
-async fn lists_that_match_nothing_leave_the_stream_running() -> Result<()> {
+async fn t_58_lists_that_match_nothing_leave_the_stream_running() -> Result<()> {
     let bed = bed("ns_nothing").await?;
     let config = bed.config(&[("collection.include.list", "ns_nothing.later")]);
     let mut run = Run::start(&config, &Offsets::new()).await?;

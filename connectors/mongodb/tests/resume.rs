@@ -10,7 +10,7 @@ use crate::fixture::run::{Offsets, Run};
 const WHOLE: [(&str, &str); 1] = [("server_id", "t")];
 
 #[tokio::test]
-async fn reading_resumes_at_every_position() -> Result<()> {
+async fn t_03_t_88_reading_resumes_at_every_position() -> Result<()> {
     let bed = bed("resume_every").await?;
     let a = bed.db.collection::<Document>("a");
     let config = bed.config(&[("snapshot.mode", "no_data")]);
@@ -81,7 +81,7 @@ async fn mgo_18_restart_inside_a_transaction() -> Result<()> {
 }
 
 #[tokio::test]
-async fn offsets_of_other_releases_are_found() -> Result<()> {
+async fn t_09_t_10_offsets_of_other_releases_are_found() -> Result<()> {
     let bed = bed("resume_compat").await?;
     let a = bed.db.collection::<Document>("a");
     let config = bed.config(&[]);

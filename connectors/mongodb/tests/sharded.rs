@@ -98,7 +98,7 @@ async fn shards_cannot_be_listed() -> Result<()> {
 }
 
 #[tokio::test]
-async fn another_set_of_shards_is_planned_again() -> Result<()> {
+async fn t_86_another_set_of_shards_is_planned_again() -> Result<()> {
     let router = Router::start(listed(&[("s1", "rsA/h:1"), ("s2", "rsB/h:2")]), None).await?;
     let config = by_shard(&router, &[("mongodb.poll.interval.ms", "10")]);
     let connector = MongoDbConnector::new();

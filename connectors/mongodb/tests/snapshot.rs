@@ -85,7 +85,7 @@ async fn mgo_03_parallel_snapshot_keeps_collections_apart() -> Result<()> {
 }
 
 #[tokio::test]
-async fn the_last_mark_is_not_lost_to_an_empty_collection() -> Result<()> {
+async fn t_69_the_last_mark_is_not_lost_to_an_empty_collection() -> Result<()> {
     let bed = bed("snapshot_empty_last").await?;
     numbered(&bed.db.collection("a"), 3).await?;
     bed.db.create_collection("z").await?;
@@ -110,7 +110,7 @@ async fn collections_come_in_the_order_of_their_names() -> Result<()> {
 }
 
 #[tokio::test]
-async fn an_empty_snapshot_is_finished_at_once_and_stored() -> Result<()> {
+async fn t_74_an_empty_snapshot_is_finished_at_once_and_stored() -> Result<()> {
     let bed = bed("snapshot_empty").await?;
     let offsets = Offsets::new();
     let mut run = Run::start(&bed.config(&[]), &offsets).await?;
@@ -205,7 +205,7 @@ async fn only_listed_collections_are_read_and_all_are_streamed() -> Result<()> {
 }
 
 #[tokio::test]
-async fn views_and_time_series_are_left_out_and_capped_collections_are_not() -> Result<()> {
+async fn t_64_views_and_time_series_are_left_out_and_capped_collections_are_not() -> Result<()> {
     let bed = bed("snapshot_kinds").await?;
     numbered(&bed.db.collection("plain"), 2).await?;
     bed.db.run_command(doc! {"create": "ring", "capped": true, "size": 4096}).await?;
@@ -231,7 +231,7 @@ async fn views_and_time_series_are_left_out_and_capped_collections_are_not() -> 
 }
 
 #[tokio::test]
-async fn a_failing_read_fails_the_snapshot_as_a_whole() -> Result<()> {
+async fn t_02_a_failing_read_fails_the_snapshot_as_a_whole() -> Result<()> {
     let bed = bed("snapshot_fails").await?;
     numbered(&bed.db.collection("a"), 300).await?;
     numbered(&bed.db.collection("b"), 300).await?;

@@ -13,7 +13,7 @@ use crate::fixture::bed;
 use crate::fixture::run::{Offsets, Run};
 
 #[tokio::test]
-async fn changes_of_all_kinds() -> Result<()> {
+async fn t_36_t_38_t_45_changes_of_all_kinds() -> Result<()> {
     let bed = bed("stream_kinds").await?;
     let a = bed.db.collection::<Document>("a");
     let mut run = Run::start(&bed.config(&[("snapshot.mode", "no_data")]), &Offsets::new()).await?;

@@ -188,7 +188,7 @@ mod tests {
     }
 
     #[test]
-    fn escapes() {
+    fn t_33_escapes() {
         assert_eq!(plain(b"a\"b\\c\x08\x0c\n\r\t/<'"), "a\\\"b\\\\c\\b\\f\\n\\r\\t/<'");
         for (text, expected) in [
             ("\u{1}", "\\u0001"),

@@ -54,7 +54,7 @@ fn assert_same(value: impl Into<Bson>, expected: &str) {
 }
 
 #[test]
-fn numbers() {
+fn t_26_t_27_numbers() {
     assert_value(1, "1", "1", r#"{"$numberInt": "1"}"#);
     assert_value(1_i64, r#"{"$numberLong": "1"}"#, "1", r#"{"$numberLong": "1"}"#);
     assert_value(
@@ -123,7 +123,7 @@ fn binaries() {
 }
 
 #[test]
-fn other_types() {
+fn t_35_other_types() {
     assert_same("a\"é😀", r#""a\"é\ud83d\ude00""#);
     assert_same(ObjectId::parse_str("596e275826f08b2730779e1f").unwrap(), r#"{"$oid": "596e275826f08b2730779e1f"}"#);
     assert_same(true, "true");
@@ -189,7 +189,7 @@ fn separators() {
 }
 
 #[test]
-fn the_last_of_duplicate_fields_stands_at_the_first_place() {
+fn t_31_the_last_of_duplicate_fields_stands_at_the_first_place() {
     let twice = [b"\x02dup\0\x02\0\0\x001\0".as_slice(), b"\x10m\0\x05\0\0\0", b"\x02dup\0\x02\0\0\x002\0"];
     let mut document = vec![0; 4];
     document.extend(twice.concat());

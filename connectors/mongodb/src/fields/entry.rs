@@ -107,7 +107,7 @@ mod tests {
     }
 
     #[test]
-    fn stars_stand_for_any_text() {
+    fn t_52_stars_stand_for_any_text() {
         for (pattern, name) in [
             ("inv.a", "inv.a"),
             ("INV.a", "inv.A"),

@@ -68,7 +68,7 @@ fn what_no_rule_concerns_is_not_copied() {
 }
 
 #[test]
-fn arrays_of_arrays_are_left_alone() {
+fn t_51_arrays_of_arrays_are_left_alone() {
     let rules = rules("d.c.a.b", "d.c.a.x:y");
     document(&rules, doc! {"a": [[{"b": 1, "x": 2}], {"b": 1}]}, doc! {"a": [[{"b": 1, "x": 2}], {}]});
     let change = doc! {"a.0": [{"b": 1, "x": 2}], "a.0.0.b": 3, "a.1.2.x": 4};
@@ -100,7 +100,7 @@ fn fields_with_numbers_for_names() {
 }
 
 #[test]
-fn a_parent_of_an_excluded_field_is_not_told_but_a_child_is() {
+fn t_49_a_parent_of_an_excluded_field_is_not_told_but_a_child_is() {
     let rules = rules("d.c.a.b", "");
     assert_eq!(told(&rules, &["a", "a.b", "a.0.b", "a.b.c", "a.c", "ab", "b"]), ["a.b.c", "a.c", "ab", "b"]);
 }
@@ -137,7 +137,7 @@ fn later_entries_see_what_earlier_ones_left() {
 }
 
 #[test]
-fn a_name_that_is_taken_fails() {
+fn t_50_a_name_that_is_taken_fails() {
     let rules = rules("", "d.c.a:b,d.c.in.x:y");
     let fails = |result: Result<Option<Vec<u8>>, FieldError>, name: &str| {
         assert_eq!(result, Err(FieldError::Taken(name.into())));

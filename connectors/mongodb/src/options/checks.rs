@@ -84,6 +84,16 @@ pub(super) fn transaction_factory(class: &str) -> Check {
     Err(format!("{class} is not supported; remove the property: the metadata is Debezium's default one"))
 }
 
+/// There is one in Debezium, and it reads columns of tables.
+pub(super) fn post_processors(text: &str) -> Check {
+    if split_list(text).is_empty() {
+        return Ok(());
+    }
+    Err("there are no post processors for MongoDB (io.debezium.processors.reselect.ReselectColumnsPostProcessor reads \
+         columns of tables again); remove the property. capture.mode says what an update shows of its document"
+        .into())
+}
+
 pub(super) fn signal_collection(text: &str) -> Check {
     let items = split_list(text);
     if items.len() > 1 || items.iter().any(|i| crate::namespace::Namespace::parse(i).is_none()) {

@@ -41,6 +41,8 @@ pub struct MongoConfig {
     pub heartbeat_interval: Duration,
     /// Records per batch.
     pub batch_size: usize,
+    /// Bytes behind which a batch ends, `max.queue.size.in.bytes`; zero = no limit.
+    pub batch_bytes: usize,
     /// Messages that turn a failure into a retry.
     pub retriable: Option<Regex>,
     /// Captured collections at the start: most allowed, and whether more is an error.
@@ -313,6 +315,7 @@ impl MongoConfig {
             },
             heartbeat_interval: s.millis("heartbeat.interval.ms"),
             batch_size: count(s, "max.batch.size"),
+            batch_bytes: count(s, "max.queue.size.in.bytes"),
             retriable: text("internal.custom.retriable.exception").map(|t| Regex::new(&t)).transpose().map_err(
                 |e| Error::config("internal.custom.retriable.exception is not a regular expression").because(&e),
             )?,

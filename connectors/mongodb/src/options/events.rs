@@ -34,10 +34,10 @@ pub(super) const OPTIONS: &[OptionDef] = &[
         "post.processors",
         OptionKind::String,
         "List of change event post processors.",
-        "Accepted; classes that change events cannot be loaded.",
+        "None can be used: Debezium's own one is for tables.",
     )
     .importance(Importance::Low)
-    .inert("classes that change events cannot be loaded"),
+    .check(checks::post_processors),
     shared("tombstones.on.delete"),
     shared("heartbeat.interval.ms"),
     option(

@@ -224,6 +224,13 @@ fn signals_and_notifications() {
 }
 
 #[test]
+fn post_processors_are_refused_with_advice() {
+    let found = errors(&[("post.processors", "reselector")]);
+    assert!(found.len() == 1 && found[0].contains("capture.mode"), "{found:?}");
+    assert_eq!(errors(&[("post.processors", "")]), Vec::<String>::new());
+}
+
+#[test]
 fn transaction_metadata_by_the_built_in_factory_only() {
     let config = config(&[("provide.transaction.metadata", "true"), ("topic.transaction", "tx")]);
     assert!(config.events.transactions);
