@@ -8,7 +8,7 @@
 //! `reader` decodes: `token` and `position` say where to resume; `split` joins the fragments of large
 //! events; `filter` decides what is captured; `event` makes records of a `change` with the schemas of
 //! `schema`, the keys of `key` and the texts of `extended_json`; `fields` leaves out or renames some
-//! fields of its documents. `errors` sorts what the server refuses. `raw` walks BSON; `lenient_json`
+//! fields of its documents. `transforms` are those that only know this connector's records. `errors` sorts what the server refuses. `raw` walks BSON; `lenient_json`
 //! reads queries that people write.
 
 mod change;
@@ -46,6 +46,7 @@ mod stream;
 mod task;
 pub mod token;
 mod topology;
+mod transforms;
 mod window;
 
 pub use connector::MongoDbConnector;
