@@ -54,7 +54,7 @@ fn parse_value(text: &str) -> Result<Bson, JsonError> {
 
 /// Any value, nested no deeper than `depth` levels.
 pub fn parse(text: &str, depth: usize) -> Result<Bson, JsonError> {
-    let mut reader = Reader { text, at: 0, left: depth };
+    let mut reader = Reader { text, at: 0, depth: 0, limit: depth };
     let value = reader.value()?;
     reader.blanks();
     if reader.at < text.len() {
@@ -66,8 +66,9 @@ pub fn parse(text: &str, depth: usize) -> Result<Bson, JsonError> {
 struct Reader<'a> {
     text: &'a str,
     at: usize,
-    /// Levels that may still follow.
-    left: usize,
+    depth: usize,
+    /// Deepest level.
+    limit: usize,
 }
 
 impl<'a> Reader<'a> {
@@ -112,12 +113,12 @@ impl<'a> Reader<'a> {
     }
 
     fn nested(&mut self, read: fn(&mut Self) -> Result<Bson, JsonError>) -> Result<Bson, JsonError> {
-        if self.left == 0 {
-            return Err(self.fault("too many levels of nesting"));
+        if self.depth == self.limit {
+            return Err(self.fault(format!("more than {} levels of nesting", self.limit)));
         }
-        self.left -= 1;
+        self.depth += 1;
         let value = read(self);
-        self.left += 1;
+        self.depth -= 1;
         value
     }
 
