@@ -12,9 +12,9 @@ use thalweg_config::Properties;
 use thalweg_config::connector::FRAMEWORK;
 use thalweg_core::convert::{Converter, Converters, Written};
 use thalweg_core::delivery::{EncodedHeaders, Message};
-use thalweg_core::record::{Datum, Headers, Record};
+use thalweg_core::record::Record;
 use thalweg_core::tolerance::{Attempt, ErrorCounters, Stage, Tolerance, Verdict};
-use thalweg_core::transform::Chain;
+use thalweg_core::transform::{Chain, Fate, TransformClasses};
 use thalweg_core::{Error, ErrorKind, Phase};
 
 pub(crate) struct Coder {
@@ -75,12 +75,13 @@ impl Coder {
     pub(crate) fn new(
         config: &Properties,
         worker: &Properties,
+        classes: &TransformClasses,
         (connector, task): (&str, u32),
         counters: Arc<ErrorCounters>,
     ) -> Result<Self, Error> {
         let settings = FRAMEWORK.validate(config).settings;
         Ok(Self {
-            chain: Chain::from_config(config)?,
+            chain: Chain::from_config(config, classes)?,
             converters: Converters::from_config(config, worker)?,
             leaves_errors_out: settings.text_or_empty("errors.tolerance") == "all",
             tolerance: Tolerance::from_settings(&settings, connector, task, counters),
@@ -101,12 +102,13 @@ impl Coder {
         !self.chain.is_empty()
     }
 
-    /// Appends what becomes of the record; on an error `out` is as it was.
-    pub(crate) fn transform(&mut self, record: Record, out: &mut Vec<Record>) -> Result<(), Fault> {
-        self.chain.apply(record, out).map_err(|failed| Fault {
-            stage: Stage::Transformation,
-            class: failed.class,
-            error: failed.error,
+    /// Runs the record through the transforms. After an error only its coordinates are of use, which
+    /// are those with which it came.
+    pub(crate) fn transform(&mut self, record: &mut Record) -> Result<Fate, Fault> {
+        let (topic, partition, timestamp) = (record.topic.clone(), record.partition, record.timestamp);
+        self.chain.apply(record).map_err(|failed| {
+            (record.topic, record.partition, record.timestamp) = (topic, partition, timestamp);
+            Fault { stage: Stage::Transformation, class: failed.class, error: failed.error }
         })
     }
 
@@ -180,18 +182,5 @@ impl Coder {
         let attempt = attempt.get_or_insert(Attempt::new(now));
         let random = (self.random.hash_one(now) >> 11) as f64 / (1u64 << 53) as f64;
         self.tolerance.judge(attempt, (fault.stage, fault.class), fault.error, record, now, random)
-    }
-}
-
-/// What of a record is needed to report on it when the record itself is used up.
-pub(crate) fn coordinates(record: &Record) -> Record {
-    Record {
-        topic: record.topic.clone(),
-        partition: record.partition,
-        key: Datum::none(),
-        value: Datum::none(),
-        headers: Headers::default(),
-        timestamp: record.timestamp,
-        position: record.position.clone(),
     }
 }

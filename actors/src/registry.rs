@@ -1,5 +1,5 @@
-//! What a node can run: connector classes by name, the way to Kafka, and the providers that resolve
-//! `${...}` references.
+//! What a node can run: connector classes by name with the transforms they bring, the way to Kafka, and
+//! the providers that resolve `${...}` references.
 //!
 //! Filled once by the binary with the concrete connectors; the actors and the cluster know them
 //! through the traits of `thalweg-core` only.
@@ -11,27 +11,35 @@ use thalweg_config::provider::Providers;
 use thalweg_core::Error;
 use thalweg_core::delivery::ProducerFactory;
 use thalweg_core::source::{Connector, Plugin};
+use thalweg_core::transform::TransformClasses;
 
 #[derive(Clone)]
 pub struct Registry {
     connectors: Vec<Arc<dyn Connector>>,
+    transforms: TransformClasses,
     producers: Arc<dyn ProducerFactory>,
     providers: Providers,
 }
 
 impl Registry {
     pub fn new(producers: Arc<dyn ProducerFactory>, providers: Providers) -> Self {
-        Self { connectors: Vec::new(), producers, providers }
+        Self { connectors: Vec::new(), transforms: TransformClasses::default(), producers, providers }
     }
 
     #[must_use]
     pub fn with(mut self, connector: Arc<dyn Connector>) -> Self {
+        self.transforms = self.transforms.with(connector.transforms());
         self.connectors.push(connector);
         self
     }
 
     pub fn connectors(&self) -> &[Arc<dyn Connector>] {
         &self.connectors
+    }
+
+    /// The transforms of all connectors and those that need none.
+    pub fn transforms(&self) -> &TransformClasses {
+        &self.transforms
     }
 
     pub fn producers(&self) -> &Arc<dyn ProducerFactory> {

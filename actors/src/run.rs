@@ -56,7 +56,8 @@ pub(crate) async fn open(
     let settings = UnitSettings::read(&config)?;
     let connector = node.registry.connector_of(&config)?.clone();
     memory.set_class(connector.plugin().class, connector.plugin().version);
-    let coder = Coder::new(&config, &node.options.worker, (&connector_name, task), memory.errors.clone())?;
+    let classes = node.registry.transforms();
+    let coder = Coder::new(&config, &node.options.worker, classes, (&connector_name, task), memory.errors.clone())?;
     let source = connector.open(TaskSpec {
         connector: connector_name.clone(),
         task,

@@ -80,6 +80,8 @@ pub enum Standing {
     Active,
     /// Accepted, no effect; the text says why.
     Inert(&'static str),
+    /// Has an effect while the newer option that the text names is not set; one warning when set.
+    Older(&'static str),
     /// Refused with this advice when present.
     Refused(&'static str),
 }
@@ -224,6 +226,11 @@ impl OptionDef {
     }
     pub const fn inert(mut self, why: &'static str) -> Self {
         self.standing = Standing::Inert(why);
+        self
+    }
+    /// Kept for older configurations; `newer` is the option that says the same today.
+    pub const fn older(mut self, newer: &'static str) -> Self {
+        self.standing = Standing::Older(newer);
         self
     }
     pub const fn refused(mut self, advice: &'static str) -> Self {

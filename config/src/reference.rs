@@ -31,6 +31,29 @@ pub fn markdown(table: &OptionTable) -> String {
     out
 }
 
+/// A class on a page of several: its names and its options.
+#[derive(Debug)]
+pub struct Class<'a> {
+    pub names: Vec<&'a str>,
+    pub table: &'a OptionTable,
+}
+
+/// One page for several classes: a heading, a text about all of them, and for each its names and options.
+pub fn classes(title: &str, about: &str, classes: &[Class<'_>]) -> String {
+    let mut out = format!("# {title}\n\n{about}\n");
+    for Class { names, table } in classes {
+        // Writing to a string cannot fail.
+        let _ = write!(out, "\n## {}\n\n{}\n", table.title, codes(names));
+        if table.options.is_empty() {
+            out.push_str("\nNo options.\n");
+        }
+        for option in table.options {
+            section(&mut out, option);
+        }
+    }
+    out
+}
+
 fn section(out: &mut String, option: &OptionDef) {
     let _ = write!(out, "\n### `{}`\n\n{}\n\n", option.name, option.doc);
     let mut row = |name: &str, text: String| {
@@ -64,6 +87,7 @@ fn section(out: &mut String, option: &OptionDef) {
     match option.standing {
         Standing::Active => {}
         Standing::Inert(why) => row("Effect", format!("none: {why}")),
+        Standing::Older(newer) => row("Effect", format!("older option, for {}", code(newer))),
         Standing::Refused(advice) => row("Effect", format!("refused: {advice}")),
     }
 }
@@ -101,6 +125,7 @@ mod tests {
                     .group("First"),
                 OptionDef::new("c", OptionKind::Int, "A number.").at_least(1).group(""),
                 OptionDef::new("d", OptionKind::Class, "Not any more.").default("`").inert("gone").group("First"),
+                OptionDef::new("e", OptionKind::Boolean, "As it was once.").older("a.b").group(""),
             ],
             open_prefixes: &["p."],
             cross_checks: &[],
@@ -140,9 +165,56 @@ A number.
 - Values: at least 1
 - Importance: medium
 
+### `e`
+
+As it was once.
+
+- Type: boolean
+- Default: not set
+- Importance: medium
+- Effect: older option, for `a.b`
+
 Options that begin with `p.` are passed on to what they configure.
 ";
         assert_eq!(markdown(&TABLE), expected);
+    }
+
+    #[test]
+    fn a_page_of_classes() {
+        const TABLE: OptionTable = OptionTable {
+            title: "Thing",
+            options: &[OptionDef::new("c", OptionKind::Int, "A number.")],
+            open_prefixes: &[],
+            cross_checks: &[],
+        };
+        const EMPTY: OptionTable = OptionTable { title: "Other", options: &[], ..TABLE };
+        let expected = "# Things
+
+What they are for.
+
+## Thing
+
+`p.Thing$Key`, `p.Thing$Value`
+
+### `c`
+
+A number.
+
+- Type: int
+- Default: not set
+- Importance: medium
+
+## Other
+
+`p.Other`
+
+No options.
+";
+        let list = [
+            Class { names: vec!["p.Thing$Key", "p.Thing$Value"], table: &TABLE },
+            Class { names: vec!["p.Other"], table: &EMPTY },
+        ];
+        assert_eq!(classes("Things", "What they are for.", &list), expected);
     }
 
     #[test]

@@ -4,7 +4,7 @@
 //! the wrong type, is a programming error of the caller: it yields the type's neutral value and a
 //! failing debug assertion, never a panic in production.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 use std::time::Duration;
 
 use crate::secret::Secret;
@@ -24,6 +24,7 @@ pub enum Parsed {
 #[derive(Debug, Clone, Default)]
 pub struct Settings {
     values: BTreeMap<&'static str, Parsed>,
+    given: BTreeSet<&'static str>,
 }
 
 impl Settings {
@@ -31,14 +32,24 @@ impl Settings {
         self.values.insert(name, value);
     }
 
+    pub(crate) fn note_given(&mut self, name: &'static str) {
+        self.given.insert(name);
+    }
+
     pub(crate) fn extend(&mut self, other: Self) {
         self.values.extend(other.values);
+        self.given.extend(other.given);
     }
 
     pub fn get(&self, name: &str) -> &Parsed {
         let found = self.values.get(name);
         debug_assert!(found.is_some(), "option {name} is not in the table");
         found.unwrap_or(&Parsed::Absent)
+    }
+
+    /// Whether the configuration has it: a default is not given.
+    pub fn is_given(&self, name: &str) -> bool {
+        self.given.contains(name)
     }
 
     pub fn is_set(&self, name: &str) -> bool {

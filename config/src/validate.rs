@@ -287,7 +287,14 @@ fn check_option(
         (Standing::Inert(why), Some(_)) => {
             validation.warnings.push(format!("option '{}' has no effect: {why}", row.name));
         }
+        (Standing::Older(newer), Some(_)) => {
+            let text = format!("option '{}' is an older one; '{prefix}{newer}' says the same today", row.name);
+            validation.warnings.push(text);
+        }
         _ => {}
+    }
+    if given.is_some() {
+        validation.settings.note_given(def.name);
     }
     let checked = value::check(def, given);
     row.errors.extend(checked.errors.iter().map(|text| value::message(def, &row.name, given, text)));

@@ -557,3 +557,21 @@ proptest! {
         prop_assert_eq!(v.is_valid(), n < i32::MAX);
     }
 }
+
+#[test]
+fn an_older_option_is_named_once_with_its_successor() {
+    const TABLE: OptionTable = OptionTable {
+        title: "t",
+        options: &[
+            OptionDef::new("mode", OptionKind::String, "").default("a"),
+            OptionDef::new("drop", OptionKind::Boolean, "").older("mode"),
+        ],
+        open_prefixes: &[],
+        cross_checks: &[],
+    };
+    let v = TABLE.validate_under("p.", &Properties::from([("p.drop", "true")]));
+    assert_eq!(v.warnings, ["option 'p.drop' is an older one; 'p.mode' says the same today"]);
+    assert!(v.is_valid() && v.settings.bool("drop"));
+    assert_eq!((v.settings.is_given("drop"), v.settings.is_given("mode")), (true, false));
+    assert_eq!(v.settings.text("mode"), Some("a"));
+}

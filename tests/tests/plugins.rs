@@ -36,3 +36,29 @@ async fn run_15_each_class_is_listed_once_and_known_by_its_names() -> Result<()>
     }
     Ok(())
 }
+
+#[tokio::test(flavor = "multi_thread")]
+async fn transforms_of_connectors_are_known_everywhere() -> Result<()> {
+    const EXTRACT: &str = "io.debezium.connector.mongodb.transforms.ExtractNewDocumentState";
+    let (cluster, set) = (Cluster::start(1, &kafka().await?.bootstrap(), &[]).await?, mongo().await?);
+    let rest = cluster.rest()?;
+    let plugins = rest.get("/connector-plugins?connectorsOnly=false").await?.1;
+    let plugins = plugins.as_array().cloned().unwrap_or_default();
+    for class in [EXTRACT, "io.debezium.transforms.outbox.EventRouter"] {
+        let listed = plugins.iter().filter(|p| p["class"] == class && p["type"] == "transformation").count();
+        assert_eq!(listed, 1, "{class}");
+        let (status, options) = rest.get(&format!("/connector-plugins/{class}/config")).await?;
+        assert!(status == 200 && options.as_array().is_some_and(|options| options.len() > 5), "{options}");
+    }
+    let name = unique("unwrapped");
+    let unwrap = [("transforms", "u"), ("transforms.u.type", EXTRACT)];
+    let config = with(with(connector(set, &name, "nothing"), &[("snapshot.mode", "no_data")]), &unwrap);
+    let wrong = with(config.clone(), &[("transforms.u.array.encoding", "list")]);
+    let (_, checked) = rest.put("/connector-plugins/MongoDb/config/validate", Some(&wrong)).await?;
+    let rows = checked["configs"].as_array().cloned().unwrap_or_default();
+    let row = rows.iter().find(|row| row["value"]["name"] == "transforms.u.array.encoding");
+    let errors = row.and_then(|row| row["value"]["errors"].as_array()).cloned().unwrap_or_default();
+    assert!(errors.len() == 1 && errors[0].as_str().is_some_and(|e| e.contains("array, document")), "{errors:?}");
+    rest.create(&name, config).await?;
+    rest.awaits(&name, 1, "RUNNING").await.map(|_| ())
+}

@@ -13,11 +13,12 @@ use thalweg_core::position::Position;
 use thalweg_core::record::Record;
 use thalweg_core::source::Batch;
 use thalweg_core::tolerance::{Attempt, Verdict};
+use thalweg_core::transform::Fate;
 use thalweg_core::{Error, ErrorKind, Phase};
 use tracing::warn;
 
 use super::{Encoder, Sent, at, check_lease, count, drain_expired, locate, offset_text, send_held_back};
-use crate::coder::{Fault, coordinates};
+use crate::coder::Fault;
 use crate::counters::Counters;
 use crate::exit::Exit;
 use crate::progress::Wait;
@@ -39,11 +40,8 @@ impl Encoder {
             self.wait_for_former_owner().await;
             check_lease(&*self.node.port)?;
             self.topics.next_batch();
-            let mut out = Vec::new();
-            for record in batch.records {
-                if self.coder.has_transforms() {
-                    self.transform_and_send(producer, index, record, &mut out, &mut sent).await?;
-                } else {
+            for mut record in batch.records {
+                if self.passes(producer, index, &mut record, &mut sent).await? {
                     self.send(producer, index, record, &mut sent).await?;
                 }
             }
@@ -94,42 +92,27 @@ impl Encoder {
         Ok(())
     }
 
-    async fn transform_and_send(
+    /// Runs a record through the transforms. If it does not pass, its position counts all the same.
+    async fn passes(
         &mut self,
         producer: &mut dyn Producer,
         index: usize,
-        record: Record,
-        out: &mut Vec<Record>,
+        record: &mut Record,
         sent: &mut Sent,
-    ) -> Result<(), Exit> {
-        let position = record.position.clone();
-        let about = coordinates(&record);
-        let mut attempt = None;
-        loop {
-            // A copy, because an attempt uses the record up.
-            match self.coder.transform(record.clone(), out) {
-                Ok(()) => break,
-                Err(fault) => match self.judge(producer, &mut attempt, fault, &about, index).await? {
-                    true => continue,
-                    false => {
-                        self.pass_by(index, position);
-                        return Ok(());
-                    }
-                },
+    ) -> Result<bool, Exit> {
+        if !self.coder.has_transforms() {
+            return Ok(true);
+        }
+        match self.coder.transform(record) {
+            Ok(Fate::Keep) => return Ok(true),
+            Ok(Fate::Drop) => sent.dropped += 1,
+            // Errors of transforms never pass, so this is either the end or a record left out.
+            Err(fault) => {
+                self.judge(producer, &mut None, fault, record, index).await?;
             }
         }
-        if out.is_empty() {
-            sent.dropped += 1;
-            self.pass_by(index, position);
-            return Ok(());
-        }
-        let several = out.len();
-        for (n, mut record) in out.drain(..).enumerate() {
-            // A change counts as delivered with the last of its messages.
-            record.position = if n + 1 == several { position.clone() } else { self.last[index].clone() };
-            self.send(producer, index, record, sent).await?;
-        }
-        Ok(())
+        self.pass_by(index, record.position.clone());
+        Ok(false)
     }
 
     /// Encodes one record and hands it to the producer. Waits only if there is no room, for the first

@@ -24,7 +24,7 @@ impl Api {
             let headers = thalweg_config::connector::HEADER_CONVERTERS.iter();
             all.extend(headers.map(|class| json!({"class": class, "type": "header_converter", "version": version})));
             let predicates = transform::PREDICATES.iter().map(|c| (c.class, "predicate"));
-            let transforms = transform::TRANSFORMS.iter().map(|c| (c.class, "transformation"));
+            let transforms = self.registry.transforms().iter().map(|c| (c.class, "transformation"));
             let others = predicates.chain(transforms);
             all.extend(others.map(|(class, kind)| json!({"class": class, "type": kind, "version": version})));
         }
@@ -40,7 +40,7 @@ impl Api {
             return Ok(config_keys(&tables, &[("connector.plugin.version", version)]));
         }
         let converter = Role::ALL.iter().find_map(|role| role.class(plugin).ok()).map(|class| class.options);
-        let transform = || transform::transform_called(plugin).ok().map(|class| class.options);
+        let transform = || self.registry.transforms().called(plugin).ok().map(|class| class.options);
         let predicate = || transform::predicate_called(plugin).ok().map(|class| class.options);
         match converter.or_else(transform).or_else(predicate) {
             Some(options) => Ok(config_keys(&[options], &[])),

@@ -82,7 +82,7 @@ fn options(registry: &Registry, worker: &Properties, raw: &Properties) -> ApiRes
                     owners are kept out, and changes may repeat after a failure";
         validation.invalid("exactly.once.support", text);
     }
-    validation = validation.merge(thalweg_core::transform::validate(config));
+    validation = validation.merge(thalweg_core::transform::validate(config, registry.transforms()));
     validation.conclude(thalweg_config::connector::is_strict(config));
     resolution.references.hide_validation(&mut validation);
     let unresolved = resolution.warnings.clone();

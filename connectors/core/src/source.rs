@@ -19,6 +19,7 @@ use crate::position::{OffsetReader, Position, PositionCodec, SourcePartition};
 use crate::progress::PartitionProgress;
 use crate::record::Record;
 use crate::signal::{Channels, Inbox};
+use crate::transform::TransformClass;
 
 /// Names under which a class is known.
 #[derive(Debug, Clone, Copy)]
@@ -36,6 +37,11 @@ pub trait Connector: Send + Sync + 'static {
 
     /// The connector's own options (framework options are the runtime's).
     fn options(&self) -> &'static OptionTable;
+
+    /// Transforms that are only for the records of this connector. Every chain of the node knows them.
+    fn transforms(&self) -> &'static [TransformClass] {
+        &[]
+    }
 
     /// Checks a configuration without I/O: the table, then the connector's own rules.
     fn validate(&self, config: &Properties) -> Validation {

@@ -10,6 +10,7 @@ use parking_lot::Mutex;
 use thalweg_config::{OptionTable, Properties, Validation};
 use thalweg_core::position::PositionCodec;
 use thalweg_core::source::{CheckReport, Connector, Plugin, SourceTask, TaskSpec};
+use thalweg_core::transform::TransformClass;
 use thalweg_core::{Error, ErrorKind, Phase};
 use tokio_util::sync::CancellationToken;
 use tracing::{error, info, warn};
@@ -24,6 +25,7 @@ use crate::pump::standalone;
 use crate::shard::{self, Shard};
 use crate::task::MongoTask;
 use crate::topology::{self, Cluster};
+use crate::transforms;
 
 static PLUGIN: Plugin = Plugin {
     class: "io.debezium.connector.mongodb.MongoDbConnector",
@@ -80,6 +82,10 @@ impl Connector for MongoDbConnector {
 
     fn options(&self) -> &'static OptionTable {
         &options::TABLE
+    }
+
+    fn transforms(&self) -> &'static [TransformClass] {
+        transforms::CLASSES
     }
 
     fn validate(&self, config: &Properties) -> Validation {

@@ -1,9 +1,9 @@
 //! Reads the JSON dialects in which people write MongoDB queries: Extended JSON v1 and v2, plus
 //! unquoted keys, single quotes, `/regex/i` and the shell's constructors (`ObjectId("…")`).
 //!
-//! Used for `cursor.pipeline` and snapshot filters. Input is configuration text: it is bounded in
-//! depth, and every fault is an error with the place where it was met. Duplicate keys: the last
-//! value wins. It does not read anything that the server sends.
+//! Used for `cursor.pipeline` and snapshot filters, and by the transforms for the documents in change
+//! events. It is bounded in depth, and every fault is an error with the place where it was met.
+//! Duplicate keys: the last value wins. It does not read what the server sends.
 
 use std::fmt;
 use std::str::FromStr;
@@ -14,7 +14,7 @@ use bson::oid::ObjectId;
 use bson::spec::BinarySubtype;
 use bson::{Binary, Bson, DateTime, Decimal128, Document, JavaScriptCodeWithScope, Regex, Timestamp, Uuid};
 
-/// The server refuses documents nested deeper than 100 levels.
+/// The server refuses queries nested deeper than 100 levels.
 const MAX_DEPTH: usize = 100;
 
 /// What is wrong, and the byte offset at which reading stopped.
@@ -49,7 +49,12 @@ pub fn parse_documents(text: &str) -> Result<Vec<Document>, JsonError> {
 }
 
 fn parse_value(text: &str) -> Result<Bson, JsonError> {
-    let mut reader = Reader { text, at: 0, depth: 0 };
+    parse(text, MAX_DEPTH)
+}
+
+/// Any value, nested no deeper than `depth` levels.
+pub fn parse(text: &str, depth: usize) -> Result<Bson, JsonError> {
+    let mut reader = Reader { text, at: 0, depth: 0, limit: depth };
     let value = reader.value()?;
     reader.blanks();
     if reader.at < text.len() {
@@ -62,6 +67,8 @@ struct Reader<'a> {
     text: &'a str,
     at: usize,
     depth: usize,
+    /// Deepest level.
+    limit: usize,
 }
 
 impl<'a> Reader<'a> {
@@ -106,8 +113,8 @@ impl<'a> Reader<'a> {
     }
 
     fn nested(&mut self, read: fn(&mut Self) -> Result<Bson, JsonError>) -> Result<Bson, JsonError> {
-        if self.depth == MAX_DEPTH {
-            return Err(self.fault(format!("more than {MAX_DEPTH} levels of nesting")));
+        if self.depth == self.limit {
+            return Err(self.fault(format!("more than {} levels of nesting", self.limit)));
         }
         self.depth += 1;
         let value = read(self);

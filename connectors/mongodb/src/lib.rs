@@ -9,7 +9,8 @@
 //! events; `filter` decides what is captured; `event` makes records of a `change` with the schemas of
 //! `schema`, the keys of `key` and the texts of `extended_json`; `fields` leaves out or renames some
 //! fields of its documents; `transaction` tells begin and end of transactions. Beside the stream `ad_hoc`
-//! follows `signals`, and `chunks` reads what incremental snapshots ask for. `errors` sorts what the server
+//! follows `signals`, and `chunks` reads what incremental snapshots ask for. `transforms`
+//! are those that only know this connector's records. `errors` sorts what the server
 //! refuses. `raw` walks BSON; `lenient_json` reads queries that people write.
 
 mod ad_hoc;
@@ -51,6 +52,7 @@ mod task;
 pub mod token;
 mod topology;
 mod transaction;
+mod transforms;
 mod window;
 
 pub use connector::MongoDbConnector;

@@ -9,11 +9,11 @@ use std::sync::Arc;
 use crate::error::Result;
 use crate::record::Schema;
 
-/// Schemas kept; as many as Kafka Connect keeps.
-const KEPT: usize = 16;
+/// Schemas kept. Kafka Connect keeps 16, fewer than many a source has tables.
+const KEPT: usize = 256;
 
 /// `T` is cheap to clone.
-pub(super) struct SchemaCache<T> {
+pub struct SchemaCache<T> {
     /// Last used first.
     known: Vec<(Arc<Schema>, T)>,
 }
@@ -25,8 +25,13 @@ impl<T> Default for SchemaCache<T> {
 }
 
 impl<T: Clone> SchemaCache<T> {
+    /// What was made of the very `schema`, if that is kept.
+    pub(super) fn known(&self, schema: &Arc<Schema>) -> Option<T> {
+        self.known.iter().find(|(known, _)| Arc::ptr_eq(known, schema)).map(|(_, made)| made.clone())
+    }
+
     /// What was made of `schema`. A failure is not kept.
-    pub(super) fn get(&mut self, schema: &Arc<Schema>, make: impl FnOnce(&Arc<Schema>) -> Result<T>) -> Result<T> {
+    pub fn get(&mut self, schema: &Arc<Schema>, make: impl FnOnce(&Arc<Schema>) -> Result<T>) -> Result<T> {
         let at = match self.known.iter().position(|(known, _)| Arc::ptr_eq(known, schema)) {
             Some(at) => at,
             None => {
@@ -41,6 +46,26 @@ impl<T: Clone> SchemaCache<T> {
         };
         self.known[..=at].rotate_right(1);
         Ok(self.known[0].1.clone())
+    }
+}
+
+/// Schemas that are made anew for each record: equal ones become one, so that what comes behind finds its
+/// caches.
+#[derive(Default)]
+pub struct SchemaPool {
+    /// Last used first.
+    known: Vec<Arc<Schema>>,
+}
+
+impl SchemaPool {
+    pub fn shared(&mut self, schema: Schema) -> Arc<Schema> {
+        let at = self.known.iter().position(|known| **known == schema).unwrap_or_else(|| {
+            self.known.truncate(KEPT - 1);
+            self.known.push(Arc::new(schema));
+            self.known.len() - 1
+        });
+        self.known[..=at].rotate_right(1);
+        self.known[0].clone()
     }
 }
 
@@ -59,12 +84,22 @@ mod tests {
         assert!(Arc::ptr_eq(&made, &cache.get(&first, |_| panic!("kept")).unwrap()));
         let equal = Arc::new(Schema::clone(&first));
         assert!(Arc::ptr_eq(&made, &cache.get(&equal, |_| panic!("equal")).unwrap()));
-        for n in 0..100 {
+        for n in 0..600 {
             cache.get(&Arc::new(Schema::int32().versioned(n)), copy).unwrap();
             assert!(cache.known.len() <= KEPT);
             cache.get(&first, |_| panic!("used all the time")).unwrap();
         }
         assert!(cache.get(&Arc::new(Schema::string()), |_| Err(invalid("no"))).is_err());
         assert!(cache.get(&Arc::new(Schema::string()), copy).is_ok());
+    }
+    #[test]
+    fn equal_schemas_are_one() {
+        let mut pool = SchemaPool::default();
+        let first = pool.shared(Schema::int32().named("a"));
+        for n in 0..600 {
+            pool.shared(Schema::int32().versioned(n));
+            assert!(Arc::ptr_eq(&first, &pool.shared(Schema::int32().named("a"))));
+            assert!(pool.known.len() <= KEPT);
+        }
     }
 }

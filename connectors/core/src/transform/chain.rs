@@ -3,7 +3,7 @@
 use thalweg_config::Properties;
 
 use super::predicate::Predicate;
-use super::{Fate, Transform, configuration};
+use super::{Fate, Transform, TransformClasses, configuration};
 use crate::error::{Error, Result};
 use crate::record::Record;
 
@@ -33,8 +33,8 @@ impl Chain {
     }
 
     /// References resolved.
-    pub fn from_config(config: &Properties) -> Result<Self> {
-        configuration::chain(config)
+    pub fn from_config(config: &Properties, classes: &TransformClasses) -> Result<Self> {
+        configuration::chain(config, classes)
     }
 
     /// Nothing to do: the encoder takes the record as it is.
@@ -42,29 +42,28 @@ impl Chain {
         self.steps.is_empty()
     }
 
-    /// Appends what becomes of the record, if it is not dropped. On an error, which names the class that
-    /// failed, `out` is as it was.
-    pub fn apply(&mut self, mut record: Record, out: &mut Vec<Record>) -> Result<(), ChainError> {
+    /// Runs the record through. Its position stays; after an error, which names the class that failed,
+    /// the rest of it is not used any more.
+    pub fn apply(&mut self, record: &mut Record) -> Result<Fate, ChainError> {
         for step in &mut self.steps {
             if let Some(condition) = &mut step.condition {
-                let holds = condition.predicate.holds(&record);
+                let holds = condition.predicate.holds(record);
                 let holds = holds.map_err(|error| ChainError::new(&step.name, condition.class, error))?;
                 if holds == condition.negate {
                     continue;
                 }
             }
-            match step.transform.apply(&mut record) {
+            match step.transform.apply(record) {
                 Ok(Fate::Keep) => {}
-                Ok(Fate::Drop) => return Ok(()),
+                Ok(Fate::Drop) => return Ok(Fate::Drop),
                 Err(error) => return Err(ChainError::new(&step.name, step.class, error)),
             }
         }
-        out.push(record);
-        Ok(())
+        Ok(Fate::Keep)
     }
 }
 
-/// A transform, or its predicate, that failed.
+/// A transform, or its predicate, that failed. It would fail again: there is no error that passes.
 #[derive(Debug)]
 pub struct ChainError {
     pub class: &'static str,
@@ -73,6 +72,7 @@ pub struct ChainError {
 
 impl ChainError {
     fn new(name: &str, class: &'static str, mut error: Error) -> Self {
+        debug_assert!(!error.is_retriable(), "a transform asks nobody");
         error.message = format!("transform '{name}' ({class}): {}", error.message);
         Self { class, error }
     }

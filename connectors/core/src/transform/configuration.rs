@@ -4,10 +4,10 @@
 //! table of the class. What is unknown to both is reported together with the other unknown options.
 
 use thalweg_config::rule::split_plain_list;
-use thalweg_config::{Importance, OptionDef, OptionKind, OptionTable, Properties, Validation, Width};
+use thalweg_config::{Importance, OptionDef, OptionKind, OptionTable, Properties, Settings, Validation, Width};
 
 use super::chain::{Chain, Condition, Step};
-use super::classes::{PredicateClass, TransformClass, predicate_called, transform_called};
+use super::classes::{PredicateClass, TransformClass, TransformClasses, predicate_called};
 use crate::error::{Error, Result};
 
 const fn option(name: &'static str, kind: OptionKind, importance: Importance, doc: &'static str) -> OptionDef {
@@ -25,7 +25,6 @@ static TRANSFORM: OptionTable = OptionTable {
     options: &[
         option("type", OptionKind::Class, Importance::High, "Class of the transformation.")
             .required()
-            .check(|name| transform_called(name).map(|_| ()))
             .group("Transforms")
             .display("Transformation type"),
         VERSION.group("Transforms"),
@@ -58,7 +57,6 @@ static PREDICATE: OptionTable = OptionTable {
     options: &[
         option("type", OptionKind::Class, Importance::High, "Class of the predicate.")
             .required()
-            .check(|name| predicate_called(name).map(|_| ()))
             .group("Predicates")
             .display("Predicate type"),
         VERSION.group("Predicates"),
@@ -85,17 +83,52 @@ fn names(config: &Properties, list: &str) -> Vec<String> {
     names
 }
 
-fn transform_class(config: &Properties, name: &str) -> Option<&'static TransformClass> {
-    config.get(&format!("{TRANSFORMS}.{name}.type")).and_then(|class| transform_called(class).ok())
+/// What the configuration says about one transform.
+struct StepOptions {
+    name: String,
+    /// Its own options; those of every transform are under its name as well.
+    own: Option<(&'static TransformClass, Settings)>,
+    /// A predicate's name and whether it is turned round.
+    condition: Option<(String, bool)>,
 }
 
-fn predicate_class(config: &Properties, name: &str) -> Option<&'static PredicateClass> {
-    config.get(&format!("{PREDICATES}.{name}.type")).and_then(|class| predicate_called(class).ok())
+/// What the configuration says about one predicate.
+struct PredicateOptions {
+    name: String,
+    own: Option<(&'static PredicateClass, Settings)>,
 }
 
-/// Checks the options of all transforms and predicates; rows have their full names.
-pub fn validate(config: &Properties) -> Validation {
-    let mut all = Validation::default();
+/// Everything that the configuration says about transforms, and what is wrong with it.
+#[derive(Default)]
+struct Reading {
+    /// Rows have their full names.
+    validation: Validation,
+    steps: Vec<StepOptions>,
+    predicates: Vec<PredicateOptions>,
+}
+
+impl Reading {
+    fn absorb(&mut self, validation: Validation) {
+        self.validation = std::mem::take(&mut self.validation).merge(validation);
+    }
+
+    /// Settings of a class's own options.
+    fn own(&mut self, options: &OptionTable, prefix: &str, config: &Properties) -> Settings {
+        let mut own = options.validate_under(prefix, config);
+        let settings = std::mem::take(&mut own.settings);
+        self.absorb(own);
+        settings
+    }
+}
+
+/// The class that `type` names. A wrong name is reported there.
+fn class_of<C>(step: &mut Validation, prefix: &str, find: impl Fn(&str) -> Result<C, String>) -> Option<C> {
+    let name = step.settings.text("type").map(str::to_owned)?;
+    find(&name).map_err(|text| step.invalid(&format!("{prefix}type"), &text)).ok()
+}
+
+fn read(config: &Properties, classes: &TransformClasses) -> Reading {
+    let mut reading = Reading::default();
     let predicates = names(config, PREDICATES);
     for name in names(config, TRANSFORMS) {
         let prefix = prefix(TRANSFORMS, &name);
@@ -110,52 +143,50 @@ pub fn validate(config: &Properties) -> Validation {
                 &format!("Predicate '{wanted}' is not in the list of predicates"),
             );
         }
-        all = all.merge(step);
-        if let Some(class) = transform_class(config, &name) {
-            all = all.merge(class.options.validate_under(&prefix, config));
-        }
+        let class = class_of(&mut step, &prefix, |name| classes.called(name));
+        let condition = (!wanted.is_empty()).then(|| (wanted, step.settings.bool("negate")));
+        reading.absorb(step);
+        let own = class.map(|class| (class, reading.own(class.options, &prefix, config)));
+        reading.steps.push(StepOptions { name, own, condition });
     }
-    for name in &predicates {
-        let prefix = prefix(PREDICATES, name);
-        all = all.merge(PREDICATE.validate_under(&prefix, config));
-        if let Some(class) = predicate_class(config, name) {
-            all = all.merge(class.options.validate_under(&prefix, config));
-        }
+    for name in predicates {
+        let prefix = prefix(PREDICATES, &name);
+        let mut predicate = PREDICATE.validate_under(&prefix, config);
+        let class = class_of(&mut predicate, &prefix, predicate_called);
+        reading.absorb(predicate);
+        let own = class.map(|class| (class, reading.own(class.options, &prefix, config)));
+        reading.predicates.push(PredicateOptions { name, own });
     }
-    all
+    reading
+}
+/// Checks the options of all transforms and predicates; rows have their full names.
+pub fn validate(config: &Properties, classes: &TransformClasses) -> Validation {
+    read(config, classes).validation
 }
 
 /// The chain of a configuration.
-pub(super) fn chain(config: &Properties) -> Result<Chain> {
-    let validation = validate(config);
-    if let Some(error) = Error::invalid_config(&validation) {
+pub(super) fn chain(config: &Properties, classes: &TransformClasses) -> Result<Chain> {
+    let reading = read(config, classes);
+    if let Some(error) = Error::invalid_config(&reading.validation) {
         return Err(error);
     }
-    for warning in &validation.warnings {
+    for warning in &reading.validation.warnings {
         tracing::warn!("{warning}");
     }
-    let steps: Result<Vec<Step>> = names(config, TRANSFORMS).iter().map(|name| step(config, name)).collect();
+    let steps: Result<Vec<Step>> = reading.steps.iter().map(|step| make(step, &reading.predicates)).collect();
     Ok(Chain::new(steps?))
 }
 
-fn step(config: &Properties, name: &str) -> Result<Step> {
-    let missing = || Error::config(format!("transform '{name}' has no class"));
-    let class = transform_class(config, name).ok_or_else(missing)?;
-    let prefix = prefix(TRANSFORMS, name);
-    let own = TRANSFORM.validate_under(&prefix, config).settings;
-    let transform = class.make(&class.options.validate_under(&prefix, config).settings)?;
-    let condition = match own.text_or_empty("predicate").trim() {
-        "" => None,
-        predicate => Some(condition(config, predicate, own.bool("negate"))?),
-    };
-    Ok(Step { name: name.into(), class: class.class, transform, condition })
-}
-
-fn condition(config: &Properties, name: &str, negate: bool) -> Result<Condition> {
-    let missing = || Error::config(format!("predicate '{name}' has no class"));
-    let class = predicate_class(config, name).ok_or_else(missing)?;
-    let settings = class.options.validate_under(&prefix(PREDICATES, name), config).settings;
-    Ok(Condition { predicate: class.make(&settings)?, class: class.class, negate })
+fn make(step: &StepOptions, predicates: &[PredicateOptions]) -> Result<Step> {
+    let StepOptions { name, own, condition } = step;
+    let (class, settings) = own.as_ref().ok_or_else(|| Error::config(format!("transform '{name}' has no class")))?;
+    let condition = condition.as_ref().map(|(predicate, negate)| {
+        let found = predicates.iter().find(|p| p.name == *predicate).and_then(|p| p.own.as_ref());
+        let (class, settings) = found.ok_or_else(|| Error::config(format!("predicate '{predicate}' has no class")))?;
+        Ok(Condition { predicate: class.make(settings)?, class: class.class, negate: *negate })
+    });
+    let (transform, condition) = (class.make(settings)?, condition.transpose()?);
+    Ok(Step { name: name.as_str().into(), class: class.class, transform, condition })
 }
 
 #[cfg(test)]

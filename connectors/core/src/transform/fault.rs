@@ -7,7 +7,8 @@ use crate::convert::fault::kind_name;
 use crate::error::{Error, ErrorKind, Phase};
 use crate::record::Value;
 
-pub(super) fn invalid(text: impl Into<String>) -> Error {
+/// A record that a transform cannot use.
+pub fn invalid(text: impl Into<String>) -> Error {
     Error::new(ErrorKind::ValueInvalid, Phase::Convert, text)
 }
 

@@ -42,6 +42,11 @@ impl Flatten {
     }
 }
 
+/// `Flatten$Value` with this delimiter, for a transform that flattens what it has made.
+pub fn flatten_value(delimiter: &str) -> Box<dyn Transform> {
+    Box::new(Flatten { side: Side::Value, delimiter: delimiter.into(), flat: SchemaCache::default() })
+}
+
 fn flat(schema: &Schema, delimiter: &str) -> Result<Arc<Schema>> {
     let mut fields = Vec::new();
     push_fields(schema, delimiter, "", schema.optional, schema.default.as_ref(), &mut fields)?;

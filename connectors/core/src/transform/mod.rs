@@ -4,42 +4,59 @@
 //! `chain` runs them in order; `configuration` reads and checks their options; `classes` lists what
 //! there is. Each class has a file of its own, and so have the pieces that several share: access to
 //! fields (`object`, `path`), what is kept from record to record (`cache`, `topics`, `header_list`),
-//! Java's texts (`java_regex`, `date_format`, `literal`, `decimal`).
+//! Java's texts (`java_regex`, `date_format`, `literal`, `decimal`), what Debezium's have in common
+//! (`change_event`, `added_fields`, `delete_handling`, `dropped_fields`, `conditional`). Connectors bring
+//! further classes and use the public ones of these.
 //!
-//! Invariants: a transform never changes a position; an error leaves nothing in the output, names field
-//! and class, and never shows a value; one old schema always gives the same new one, so that converters
+//! Invariants: a transform never changes a position; an error names field and class, never shows a value
+//! and never passes by itself; one old schema always gives the same new one, so that converters
 //! find their caches. An empty [`Chain`] is what the encoder asks for with [`Chain::is_empty`] and then
 //! passes by.
 //!
 //! It does not: send, convert to bytes, or tolerate errors (see `tolerance`).
 
+mod added_fields;
 mod cache;
 mod cast;
 mod cast_value;
 mod chain;
+pub mod change_event;
+mod changed_fields;
 mod classes;
+mod condition_filter;
+mod conditional;
 mod configuration;
+mod content_router;
 mod date_format;
 mod decimal;
+mod delete_handling;
 mod drop_headers;
+mod dropped_fields;
+mod expression;
 mod extract_field;
+mod extract_new_record_state;
 mod fault;
 mod filter;
 mod flatten;
 mod header_from;
 mod header_list;
+mod header_to_value;
 mod hoist_field;
 mod insert_field;
 mod insert_header;
 mod java_regex;
 mod literal;
+mod logical_topic_router;
 mod mask_field;
 mod object;
-mod options;
+pub mod options;
+pub mod outbox;
+mod partition_routing;
 mod path;
 mod predicate;
 mod regex_router;
 mod replace_field;
+mod schema_change_filter;
 mod schema_metadata;
 mod schemas;
 mod side;
@@ -52,9 +69,15 @@ mod value_to_key;
 #[path = "tests/support.rs"]
 mod support;
 
+pub use added_fields::{Added, AddedFields, Found};
+pub use cache::{SchemaCache, SchemaPool};
 pub use chain::{Chain, ChainError};
-pub use classes::{PREDICATES, PredicateClass, TRANSFORMS, TransformClass, predicate_called, transform_called};
+pub use classes::{PREDICATES, PredicateClass, TRANSFORMS, TransformClass, TransformClasses, predicate_called};
 pub use configuration::validate;
+pub use delete_handling::{DELETE_MODE, DeleteHandling, OLD_DELETE_MODE, OLD_DROP_TOMBSTONES};
+pub use fault::invalid;
+pub use flatten::flatten_value;
+pub use header_list::LongerLists;
 
 use crate::error::{Error, Result};
 use crate::record::Record;
@@ -69,11 +92,13 @@ pub enum Fate {
 
 /// Changes records. Owned by one encoder.
 pub trait Transform: Send {
-    /// Changes the record, except for its position. After an error the record is not used any more.
+    /// Changes the record, except for its position. After an error, which never passes by itself, the
+    /// record is not used any more.
     fn apply(&mut self, record: &mut Record) -> Result<Fate>;
 }
 
-type Made = Result<Box<dyn Transform>>;
+/// What a class makes of its options.
+pub type Made = Result<Box<dyn Transform>>;
 
 /// A configuration that the check of the options should have refused.
 fn broken(text: String) -> Error {

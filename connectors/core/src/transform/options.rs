@@ -1,4 +1,4 @@
-//! Pieces of the option tables of transforms and predicates.
+//! Pieces of the option tables of transforms and predicates, also of those that connectors bring.
 //!
 //! Kafka Connect publishes these options without a group and without a width; so do we.
 
@@ -6,22 +6,57 @@ use thalweg_config::{CrossCheck, Importance, OptionDef, OptionKind, OptionTable,
 
 use super::java_regex::JavaRegex;
 
-pub(super) const fn option(
-    name: &'static str,
-    kind: OptionKind,
-    importance: Importance,
-    doc: &'static str,
-) -> OptionDef {
+pub const fn option(name: &'static str, kind: OptionKind, importance: Importance, doc: &'static str) -> OptionDef {
     OptionDef::new(name, kind, doc).framework().group("").width(Width::None).importance(importance)
 }
 
-pub(super) const fn table(
+pub const fn table(
     title: &'static str,
     options: &'static [OptionDef],
     cross_checks: &'static [CrossCheck],
 ) -> OptionTable {
     OptionTable { title, options, open_prefixes: &[], cross_checks }
 }
+
+pub const ADD_FIELDS: OptionDef = option(
+    "add.fields",
+    OptionKind::List,
+    Importance::Low,
+    "Fields of the change event that go along: op, ts_ms, table (of source) or source.ts_ms, each perhaps with a name of its own behind a colon.",
+)
+.default("");
+
+pub const ADD_FIELDS_PREFIX: OptionDef =
+    option("add.fields.prefix", OptionKind::String, Importance::Low, "What stands before the names of add.fields.")
+        .default("__");
+
+pub const ADD_HEADERS: OptionDef = option(
+    "add.headers",
+    OptionKind::List,
+    Importance::Low,
+    "Fields of the change event that become headers, written as those of add.fields.",
+)
+.default("");
+
+pub const ADD_HEADERS_PREFIX: OptionDef =
+    option("add.headers.prefix", OptionKind::String, Importance::Low, "What stands before the names of add.headers.")
+        .default("__");
+
+pub const OLD_OPERATION_HEADER: OptionDef = option(
+    "operation.header",
+    OptionKind::Boolean,
+    Importance::Low,
+    "Whether there is a header __debezium-operation, unless add.headers is set.",
+)
+.older("add.headers");
+
+pub const OLD_SOURCE_FIELDS: OptionDef = option(
+    "add.source.fields",
+    OptionKind::List,
+    Importance::Low,
+    "Fields of source that go along with __ before their names, unless add.fields is set.",
+)
+.older("add.fields");
 
 pub(super) const REPLACE_NULL: OptionDef = option(
     "replace.null.with.default",
@@ -40,7 +75,7 @@ pub(super) const FIELD_SYNTAX: OptionDef = option(
 .default("V1")
 .one_of(&["V1", "V2"]);
 
-pub(super) fn not_empty(text: &str) -> Result<(), String> {
+pub fn not_empty(text: &str) -> Result<(), String> {
     if text.is_empty() { Err("String must be non-empty".to_owned()) } else { Ok(()) }
 }
 
@@ -49,6 +84,6 @@ pub(super) fn not_empty_list(text: &str) -> Result<(), String> {
     if items.is_empty() { Err("Empty list".to_owned()) } else { Ok(()) }
 }
 
-pub(super) fn regex(text: &str) -> Result<(), String> {
+pub fn regex(text: &str) -> Result<(), String> {
     JavaRegex::new(text).map(|_| ()).map_err(|fault| format!("Invalid regex: {fault}"))
 }

@@ -19,6 +19,9 @@ macro_rules! shared {
 shared!(string, Schema::string());
 shared!(int32, Schema::int32());
 shared!(int64, Schema::int64());
+shared!(boolean, Schema::boolean());
+shared!(float64, Schema::new(crate::record::Type::Float64));
+shared!(bytes, Schema::bytes());
 shared!(date, Schema::int32().named("org.apache.kafka.connect.data.Date").versioned(1));
 shared!(time, Schema::int32().named("org.apache.kafka.connect.data.Time").versioned(1));
 shared!(timestamp, Schema::int64().named("org.apache.kafka.connect.data.Timestamp").versioned(1));

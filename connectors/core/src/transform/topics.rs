@@ -20,7 +20,7 @@ impl<T> Default for TopicCache<T> {
 }
 
 impl<T: Clone> TopicCache<T> {
-    pub(super) fn get(&mut self, topic: &Arc<str>, make: impl FnOnce(&str) -> Result<T>) -> Result<T> {
+    pub(super) fn get(&mut self, topic: &str, make: impl FnOnce(&str) -> Result<T>) -> Result<T> {
         if let Some(known) = self.known.get(topic) {
             return Ok(known.clone());
         }
@@ -28,7 +28,7 @@ impl<T: Clone> TopicCache<T> {
         if self.known.len() >= KEPT {
             self.known.clear();
         }
-        self.known.insert(topic.clone(), made.clone());
+        self.known.insert(topic.into(), made.clone());
         Ok(made)
     }
 }
@@ -41,11 +41,11 @@ mod tests {
     #[test]
     fn kept_and_bounded() {
         let mut cache = TopicCache::default();
-        let topic: Arc<str> = "t".into();
-        assert_eq!(cache.get(&topic, |t| Ok(t.len())).unwrap(), 1);
-        assert_eq!(cache.get(&topic, |_| panic!("kept")).unwrap(), 1);
+        let topic = "t";
+        assert_eq!(cache.get(topic, |t| Ok(t.len())).unwrap(), 1);
+        assert_eq!(cache.get(topic, |_| panic!("kept")).unwrap(), 1);
         for n in 0..3 * KEPT {
-            cache.get(&n.to_string().into(), |t| Ok(t.len())).unwrap();
+            cache.get(&n.to_string(), |t| Ok(t.len())).unwrap();
             assert!(cache.known.len() <= KEPT);
         }
     }

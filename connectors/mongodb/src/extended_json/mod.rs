@@ -113,6 +113,13 @@ pub fn write_value(writer: Writer, form: TextForm, kind: u8, bytes: &[u8], out: 
     value::write(writer, form, kind, bytes, unique, out).inspect_err(|_| out.truncate(start))
 }
 
+/// Text of a decimal, from its 16 bytes.
+pub fn decimal_text(bytes: &[u8; 16]) -> String {
+    let mut out = Vec::new();
+    decimal::push(bytes, &mut out);
+    String::from_utf8_lossy(&out).into_owned()
+}
+
 /// Appends raw bytes that should be UTF-8 the way Java decodes them: what is malformed becomes U+FFFD.
 pub fn push_lossy(bytes: &[u8], out: &mut String) {
     string::lossy(bytes, out);

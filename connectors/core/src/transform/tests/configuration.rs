@@ -10,7 +10,7 @@ fn properties(pairs: &[(&str, &str)]) -> Properties {
 
 /// Row and message of every error.
 fn errors(pairs: &[(&str, &str)]) -> Vec<(String, String)> {
-    let validation = validate(&properties(pairs));
+    let validation = validate(&properties(pairs), &TransformClasses::default());
     let rows = validation.options.iter();
     rows.flat_map(|row| row.errors.iter().map(|e| (row.name.clone(), e.clone()))).collect()
 }
@@ -21,7 +21,7 @@ fn at(name: &str, message: &str) -> (String, String) {
 
 #[test]
 fn nothing_configured_is_nothing_to_check() {
-    let validation = validate(&Properties::new());
+    let validation = validate(&Properties::new(), &TransformClasses::default());
     assert!(validation.options.is_empty() && validation.is_valid());
 }
 
@@ -72,7 +72,8 @@ fn unknown_classes() {
             .1
             .contains("take org.apache.kafka.connect.transforms.Cast$Key or")
     );
-    assert!(of("io.debezium.transforms.outbox.EventRouter").1.ends_with("is not supported yet"));
+    let refused = of("io.debezium.transforms.tracing.ActivateTracingSpan").1;
+    assert!(refused.ends_with("is not supported: there are no traces; remove the transform"), "{refused}");
     let predicate = errors(&[("predicates", "p"), ("predicates.p.type", "RegexRouter")]);
     assert_eq!(predicate[0].0, "predicates.p.type");
 }
@@ -107,37 +108,61 @@ fn predicates_must_be_there() {
 
 #[test]
 fn unknown_options_are_unknown_keys() {
-    let validation = validate(&properties(&[
-        ("transforms", "f"),
-        ("transforms.f.type", "Filter"),
-        ("transforms.f.colour", "red"),
-        ("transforms.f.plugin.version", "1"),
-        ("predicates", "p"),
-        ("predicates.p.type", "HasHeaderKey"),
-        ("predicates.p.name", "n"),
-        ("predicates.p.nam", "n"),
-    ]));
+    let validation = validate(
+        &properties(&[
+            ("transforms", "f"),
+            ("transforms.f.type", "Filter"),
+            ("transforms.f.colour", "red"),
+            ("transforms.f.plugin.version", "1"),
+            ("predicates", "p"),
+            ("predicates.p.type", "HasHeaderKey"),
+            ("predicates.p.name", "n"),
+            ("predicates.p.nam", "n"),
+        ]),
+        &TransformClasses::default(),
+    );
     assert!(validation.is_valid());
     assert_eq!(validation.unknown_keys().collect::<Vec<_>>(), ["predicates.p.nam", "transforms.f.colour"]);
 }
 
 #[test]
 fn names_of_classes() {
+    let known = TransformClasses::default();
     for class in classes::TRANSFORMS {
+        assert_eq!(known.called(class.class).unwrap().class, class.class);
         let simple = class.class.rsplit('.').next().unwrap();
-        assert_eq!(transform_called(simple).unwrap().class, class.class);
-        assert_eq!(transform_called(class.class).unwrap().class, class.class);
-        assert_eq!(class.class.split('.').next_back().unwrap().split('$').next().unwrap(), class.options.title);
+        assert_eq!(known.called(simple).unwrap().class.rsplit('.').next(), Some(simple));
+        assert_eq!(simple.split('$').next().unwrap(), class.options.title);
+        assert!(class.options.options.iter().all(|option| option.doc.ends_with('.')), "{}", class.class);
     }
     for class in classes::PREDICATES {
         assert_eq!(predicate_called(class.options.title).unwrap().class, class.class);
     }
     assert!(classes::TRANSFORMS.is_sorted_by_key(|c| c.class) && classes::PREDICATES.is_sorted_by_key(|c| c.class));
+    assert_eq!(known.called("Filter").unwrap().class, "org.apache.kafka.connect.transforms.Filter");
+}
+
+#[test]
+fn a_connector_brings_classes() {
+    static OPTIONS: OptionTable = OptionTable { title: "Own", options: &[], open_prefixes: &[], cross_checks: &[] };
+    static OWN: &[TransformClass] = &[
+        TransformClass::new("com.example.Own", &OPTIONS, |_| Ok(Box::new(crate::transform::filter::Filter))),
+        TransformClass::new("com.example.Filter", &OPTIONS, |_| Ok(Box::new(crate::transform::filter::Filter))),
+    ];
+    let known = TransformClasses::default().with(OWN).with(OWN);
+    assert_eq!(known.iter().count(), classes::TRANSFORMS.len() + 2);
+    assert!(known.iter().is_sorted_by_key(|class| class.class));
+    assert_eq!(known.called("Own").unwrap().class, "com.example.Own");
+    assert_eq!(known.called("com.example.Filter").unwrap().class, "com.example.Filter");
+    assert_eq!(known.called("Filter").unwrap().class, "org.apache.kafka.connect.transforms.Filter");
+    let config = properties(&[("transforms", "t"), ("transforms.t.type", "com.example.Own")]);
+    assert!(validate(&config, &known).is_valid() && Chain::from_config(&config, &known).is_ok());
+    assert!(!validate(&config, &TransformClasses::default()).is_valid());
 }
 
 #[test]
 fn options_are_published_as_kafka_connect_does() {
-    let regex = transform_called("RegexRouter").unwrap().options;
+    let regex = TransformClasses::default().called("RegexRouter").unwrap().options;
     let keys = thalweg_config::config_keys(&[regex], &[]);
     assert_eq!(keys[0]["name"], "regex");
     assert_eq!(keys[0]["importance"], "HIGH");
@@ -192,7 +217,7 @@ fn options_of_single_classes() {
 
 #[test]
 fn a_chain_is_not_made_from_errors() {
-    let error = Chain::from_config(&properties(&[("transforms", "t")])).err().unwrap();
+    let error = Chain::from_config(&properties(&[("transforms", "t")]), &TransformClasses::default()).err().unwrap();
     assert_eq!(error.kind, ErrorKind::Config);
     assert!(error.message.contains("transforms.t.type"));
 }

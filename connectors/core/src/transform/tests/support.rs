@@ -6,7 +6,7 @@ use std::sync::Arc;
 use bytes::Bytes;
 use thalweg_config::Properties;
 
-use super::{Chain, ChainError};
+use super::{Chain, ChainError, Fate, TransformClasses};
 use crate::convert::{Converter, JsonConverter};
 use crate::error::{ErrorKind, Phase};
 use crate::position::Position;
@@ -18,7 +18,7 @@ pub(super) fn chain(class: &str, options: &[(&str, &str)]) -> Chain {
     for (name, value) in options {
         config.set(format!("transforms.t.{name}"), *value);
     }
-    Chain::from_config(&config).unwrap()
+    Chain::from_config(&config, &TransformClasses::default()).unwrap()
 }
 
 /// What of the options of such a chain is wrong.
@@ -27,7 +27,7 @@ pub(super) fn faults(class: &str, options: &[(&str, &str)]) -> Vec<String> {
     for (name, value) in options {
         config.set(format!("transforms.t.{name}"), *value);
     }
-    super::validate(&config).messages()
+    super::validate(&config, &TransformClasses::default()).messages()
 }
 
 pub(super) fn record(value: Datum) -> Record {
@@ -52,19 +52,11 @@ pub(super) fn heartbeat() -> Record {
 }
 
 /// One record through the chain; `None` if it was dropped.
-pub(super) fn run(chain: &mut Chain, record: Record) -> Result<Option<Record>, ChainError> {
+pub(super) fn run(chain: &mut Chain, mut record: Record) -> Result<Option<Record>, ChainError> {
     let before = record.position.clone();
-    let mut out = Vec::new();
-    let result = chain.apply(record, &mut out);
-    assert!(out.len() <= 1);
-    if result.is_err() {
-        assert!(out.is_empty(), "an error leaves nothing behind");
-    }
-    let out = out.pop();
-    if let Some(out) = &out {
-        assert_eq!(out.position, before);
-    }
-    result.map(|()| out)
+    let fate = chain.apply(&mut record);
+    assert_eq!(record.position, before);
+    Ok((fate? == Fate::Keep).then_some(record))
 }
 
 /// The value of such a record afterwards.
@@ -120,4 +112,41 @@ impl RenderText for Untouched {
 
 pub(super) fn untouched() -> Value {
     Value::String(Text::Lazy(Arc::new(Untouched)))
+}
+
+/// A change of the table `s.t` with the columns `id` and `name`, from `old` to `new`.
+pub(super) fn change(op: char) -> Record {
+    let row = Arc::new(
+        Schema::record([("id", Schema::int32()), ("name", Schema::string().optional())]).named("s.t.Value").optional(),
+    );
+    let source = Schema::record([
+        ("ts_ms", Schema::int64()),
+        ("snapshot", Schema::string().optional().defaulting(Value::text("false"))),
+        ("table", Schema::string()),
+    ]);
+    let transaction = Schema::record([("id", Schema::string())]).optional();
+    let envelope = Schema::record([
+        ("before", row.clone()),
+        ("after", row),
+        ("source", Arc::new(source.named("source"))),
+        ("transaction", Arc::new(transaction)),
+        ("op", Arc::new(Schema::string())),
+        ("ts_ms", Arc::new(Schema::int64().optional())),
+    ]);
+    let values = |name: &'static str| Value::Struct(vec![Value::Int32(1), Value::text(name)]);
+    let before = if matches!(op, 'u' | 'd') { values("old") } else { Value::Null };
+    let after = if matches!(op, 'd' | 't') { Value::Null } else { values("new") };
+    let source = Value::Struct(vec![Value::Int64(4), Value::Null, Value::text("t")]);
+    let values = vec![before, after, source, Value::Null, Value::text(op.to_string()), Value::Int64(5)];
+    let mut change = record(Datum::new(Arc::new(envelope.named("s.t.Envelope").versioned(2)), Value::Struct(values)));
+    let key = Schema::record([("id", Schema::int32())]).named("s.t.Key");
+    change.key = Datum::new(Arc::new(key), Value::Struct(vec![Value::Int32(1)]));
+    change
+}
+
+/// Another value for one field of a struct.
+pub(super) fn set(datum: &mut Datum, field: &str, value: Value) {
+    let at = datum.schema.as_ref().unwrap().field_index(field).unwrap();
+    let Value::Struct(values) = &mut datum.value else { panic!() };
+    values[at] = value;
 }
