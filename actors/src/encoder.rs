@@ -260,12 +260,12 @@ impl Encoder {
             !self.gave_up_waiting && !signals.give_up.is_cancelled() && answers.first_failure().is_none();
         if !silent && worth_waiting && self.ledger.in_flight() > 0 {
             // What was sent before the fault is good: the next run starts right behind it.
-            let _broker = self.memory.encoder.waiting(Wait::Broker);
             tokio::select! {
                 biased;
                 () = signals.give_up.cancelled() => {}
                 () = node.port.lease_lost() => exit = Exit::failed(lease_lost()),
-                _ = producer.flush(node.options.flush_timeout) => {}
+                // Its outcome shows in the answers.
+                _ = self.flush_sent(&mut *producer) => {}
             }
         }
         self.ledger.advance();
@@ -411,24 +411,31 @@ impl Encoder {
     /// Waits until everything in flight is acknowledged, as long as a flush may take.
     async fn flush(&mut self, producer: &mut dyn Producer) -> Result<(), Exit> {
         if self.ledger.in_flight() > 0 {
-            let end = tokio::time::Instant::now() + self.node.options.flush_timeout;
-            match tokio::time::timeout_at(end, self.hand_over(producer)).await {
-                Ok(handed) => handed?,
-                Err(_) => {
-                    self.gave_up_waiting = true;
-                    return Err(Exit::failed(unanswered(&self.node)));
-                }
-            }
-            let _broker = self.memory.encoder.waiting(Wait::Broker);
-            if let Err(error) = producer.flush(end - tokio::time::Instant::now()).await {
-                self.gave_up_waiting = true;
-                return Err(Exit::failed(error));
-            }
+            self.flush_sent(producer).await?;
         }
         self.ledger.advance();
         if self.ledger.in_flight() > 0 {
             self.gave_up_waiting = true;
             return Err(Exit::failed(unanswered(&self.node)));
+        }
+        Ok(())
+    }
+
+    /// Hands over what is held back and waits until it is answered, as long as a flush may take.
+    async fn flush_sent(&mut self, producer: &mut dyn Producer) -> Result<(), Exit> {
+        let end = tokio::time::Instant::now() + self.node.options.flush_timeout;
+        match tokio::time::timeout_at(end, self.hand_over(producer)).await {
+            Ok(handed) => handed?,
+            Err(_) => {
+                self.gave_up_waiting = true;
+                return Err(Exit::failed(unanswered(&self.node)));
+            }
+        }
+        let memory = self.memory.clone();
+        let _broker = memory.encoder.waiting(Wait::Broker);
+        if let Err(error) = producer.flush(end - tokio::time::Instant::now()).await {
+            self.gave_up_waiting = true;
+            return Err(Exit::failed(error));
         }
         Ok(())
     }

@@ -3,6 +3,7 @@
 mod architecture;
 mod avro;
 mod doors;
+mod golden;
 mod health;
 mod lifecycle;
 mod metrics;

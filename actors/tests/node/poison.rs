@@ -11,13 +11,15 @@ fn long() -> Value {
     Value::text("x".repeat(LONG))
 }
 
-/// KFK-03: refused by the client: FAILED with coordinates, and everything before it is committed.
+/// KFK-03: refused by the client: FAILED with coordinates, and everything before it is committed, also
+/// what the producer was still gathering.
 #[test]
 fn kfk_03_an_oversized_message_fails_the_task_with_its_coordinates() {
-    for at_the_client in [true, false] {
+    for (at_the_client, gather) in [(true, false), (true, true), (false, false)] {
         let stage = Stage::of(40);
         stage.script.set_value(23, long());
         stage.broker.rules(|rules| {
+            rules.gather = gather;
             rules.client_limit = at_the_client.then_some(100);
             rules.broker_limit = Some(100);
         });

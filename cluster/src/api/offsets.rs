@@ -1,11 +1,16 @@
 //! Stored positions and active topics of a connector.
 
+use std::time::Duration;
+
 use serde_json::{Map, Value, json};
 use thalweg_core::position::{OffsetMap, SourcePartition, is_shown};
 
 use super::{Api, ApiError, ApiResult};
-use crate::raft::command::{OffsetChange, PartitionText};
+use crate::raft::command::{OffsetChange, PartitionText, TargetState};
 use crate::raft::{CommandV1, Refusal};
+
+/// Longer than a task takes to end in good order.
+const RELEASE: Duration = Duration::from_secs(10);
 
 /// The answer that Kafka Connect gives for every connector of Debezium, word for word: they leave their
 /// offsets to the framework.
@@ -92,13 +97,27 @@ impl Api {
     /// Early answer for what the state machine would refuse; gives the revision of the offsets.
     async fn require_stopped(&self, name: &str) -> ApiResult<u64> {
         self.confirmed().await?;
+        // If not in time, the refusal says what is missing.
+        let _ = tokio::time::timeout(RELEASE, self.released(name)).await;
         let state = self.view.read();
         let connector = state.connectors.get(name).ok_or_else(|| ApiError::no_connector(name))?;
         let held = state.task_placements(&name.into()).any(|(_, p)| p.is_held());
-        if connector.target != crate::raft::command::TargetState::Stopped || held {
+        if connector.target != TargetState::Stopped || held {
             return Err(Refusal::NotStopped(name.into()).into());
         }
         Ok(state.offsets.get(name).map_or(0, |o| o.revision))
+    }
+
+    /// Until no task of a stopped connector is held. Its status shows no task as soon as it is to stop, so a
+    /// client that waited for that may ask while the last task is still ending.
+    async fn released(&self, name: &str) {
+        let mut changes = self.view.changes();
+        let ending = || {
+            let state = self.view.read();
+            let is_to_stop = state.connectors.get(name).is_some_and(|c| c.target == TargetState::Stopped);
+            is_to_stop && state.task_placements(&name.into()).any(|(_, p)| p.is_held())
+        };
+        while ending() && changes.changed().await.is_ok() {}
     }
 
     fn offset_change(&self, name: &str, row: &Value) -> ApiResult<(PartitionText, Option<String>)> {

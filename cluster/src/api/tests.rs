@@ -16,7 +16,8 @@ use thalweg_core::signal::{KafkaSignals, SignalChannel};
 use super::*;
 use crate::logging::Loggers;
 use crate::raft::command::{Expect, TargetState};
-use crate::raft::{CommandV1, NodeId, State};
+use crate::raft::state::world::World;
+use crate::raft::{CommandV1, NodeId, State, Unit};
 
 /// A follower: the leader has applied what was proposed, this replica has it once it was confirmed.
 pub(super) struct Follower {
@@ -133,10 +134,14 @@ impl ProducerFactory for NoKafka {
 }
 
 pub(super) fn follower() -> (Arc<Follower>, Api) {
-    let view = Arc::new(StateView::new(State::default(), 0));
+    follower_of(State::default())
+}
+
+fn follower_of(state: State) -> (Arc<Follower>, Api) {
+    let view = Arc::new(StateView::new(state.clone(), 0));
     let node = Arc::new(Follower {
         view: view.clone(),
-        leader: Mutex::default(),
+        leader: Mutex::new(Leader { state, log: Vec::new() }),
         has_majority: AtomicBool::new(true),
         caught_up: AtomicBool::new(true),
     });
@@ -181,6 +186,24 @@ async fn clu_08_what_a_write_looks_at_before_is_up_to_date() {
     assert_eq!(api.reset_offsets("d").await.unwrap_err().status, 400);
     assert_eq!(api.reset_offsets("e").await.unwrap_err().status, 404);
     assert_eq!(api.restart("e", false, false).await.unwrap_err().message, "Unknown connector: e");
+}
+
+/// The status shows no task any more while the last one is still ending.
+#[tokio::test]
+async fn offsets_can_be_reset_as_soon_as_the_last_task_has_ended() {
+    let mut world = World::default();
+    world.register(1, 1);
+    world.running("c", 1, 1);
+    world.ok(CommandV1::SetTarget { name: "c".into(), target: TargetState::Stopped });
+    let (node, api) = follower_of(world.state.clone());
+    let unit = Unit::task("c", 0);
+    let ended = world.report(1).release(&unit, world.placement(&unit).epoch);
+    let end = async {
+        node.propose(ended.into()).await.unwrap();
+        node.confirm(Duration::ZERO).await.unwrap();
+    };
+    let (reset, ()) = tokio::join!(api.reset_offsets("c"), end);
+    reset.unwrap();
 }
 
 #[tokio::test]

@@ -36,6 +36,6 @@ pub use wait::until;
 pub use {
     node::{Cluster, Node},
     registry::SchemaRegistry,
-    rest::Rest,
+    rest::{Answer, Rest},
     topic::{Received, Topic},
 };

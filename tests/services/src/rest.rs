@@ -3,9 +3,20 @@
 use std::time::Duration;
 
 use anyhow::{Result, bail};
+use reqwest::Method;
+use reqwest::header::{ACCEPT, CONTENT_TYPE, HeaderMap, HeaderName, HeaderValue};
 use serde_json::{Value, json};
 
 use crate::wait::until;
+
+/// What a call was answered.
+#[derive(Debug, Clone)]
+pub struct Answer {
+    pub status: u16,
+    pub content_type: Option<String>,
+    /// Null when empty, a text if it is no JSON.
+    pub body: Value,
+}
 
 #[derive(Clone)]
 pub struct Rest {
@@ -19,32 +30,52 @@ impl Rest {
         Self { client, base: format!("http://127.0.0.1:{port}") }
     }
 
-    /// Status and JSON body (null when empty).
-    pub async fn call(&self, method: reqwest::Method, path: &str, body: Option<&Value>) -> Result<(u16, Value)> {
+    /// Sends the body as it is. Headers stand in place of the usual ones, which ask for JSON and send it.
+    pub async fn send(
+        &self,
+        method: Method,
+        path: &str,
+        headers: &[(&str, &str)],
+        body: Option<String>,
+    ) -> Result<Answer> {
+        let mut all = HeaderMap::new();
+        all.insert(ACCEPT, HeaderValue::from_static("application/json"));
         let mut request = self.client.request(method, format!("{}{path}", self.base));
         if let Some(body) = body {
-            request = request.json(body);
+            all.insert(CONTENT_TYPE, HeaderValue::from_static("application/json"));
+            request = request.body(body);
         }
-        let response = request.send().await?;
+        for (name, value) in headers {
+            all.insert(HeaderName::from_bytes(name.as_bytes())?, HeaderValue::from_str(value)?);
+        }
+        let response = request.headers(all).send().await?;
         let status = response.status().as_u16();
+        let content_type = response.headers().get(CONTENT_TYPE).map(|v| String::from_utf8_lossy(v.as_bytes()).into());
         let text = response.text().await?;
-        Ok((status, serde_json::from_str(&text).unwrap_or(Value::String(text).take_if_empty())))
+        let body = serde_json::from_str(&text).unwrap_or(Value::String(text).take_if_empty());
+        Ok(Answer { status, content_type, body })
+    }
+
+    /// Status and JSON body (null when empty).
+    pub async fn call(&self, method: Method, path: &str, body: Option<&Value>) -> Result<(u16, Value)> {
+        let answer = self.send(method, path, &[], body.map(Value::to_string)).await?;
+        Ok((answer.status, answer.body))
     }
 
     pub async fn get(&self, path: &str) -> Result<(u16, Value)> {
-        self.call(reqwest::Method::GET, path, None).await
+        self.call(Method::GET, path, None).await
     }
 
     pub async fn put(&self, path: &str, body: Option<&Value>) -> Result<(u16, Value)> {
-        self.call(reqwest::Method::PUT, path, body).await
+        self.call(Method::PUT, path, body).await
     }
 
     pub async fn post(&self, path: &str, body: Option<&Value>) -> Result<(u16, Value)> {
-        self.call(reqwest::Method::POST, path, body).await
+        self.call(Method::POST, path, body).await
     }
 
     pub async fn delete(&self, path: &str) -> Result<(u16, Value)> {
-        self.call(reqwest::Method::DELETE, path, None).await
+        self.call(Method::DELETE, path, None).await
     }
 
     /// Creates a connector; anything but 201 is an error.

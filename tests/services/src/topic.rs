@@ -22,6 +22,21 @@ pub struct Received {
 }
 
 impl Received {
+    pub fn of(message: &impl Message) -> Self {
+        let text = |bytes: &[u8]| String::from_utf8_lossy(bytes).into_owned();
+        let headers = message.headers().map(|h| h.iter().map(|h| (h.key.to_owned(), h.value.map(text))).collect());
+        Self {
+            topic: message.topic().to_owned(),
+            partition: message.partition(),
+            offset: message.offset(),
+            key: message.key().map(text),
+            value: message.payload().map(text),
+            raw: (message.key().map(<[u8]>::to_vec), message.payload().map(<[u8]>::to_vec)),
+            headers: headers.unwrap_or_default(),
+            timestamp: message.timestamp().to_millis().unwrap_or(-1),
+        }
+    }
+
     pub fn key_json(&self) -> Value {
         self.key.as_deref().and_then(|t| serde_json::from_str(t).ok()).unwrap_or(Value::Null)
     }
@@ -85,22 +100,7 @@ impl Topic {
         loop {
             match self.consumer.poll(Duration::from_millis(10)) {
                 Some(Ok(message)) => {
-                    let text = |bytes: &[u8]| String::from_utf8_lossy(bytes).into_owned();
-                    let headers = message
-                        .headers()
-                        .map(|h| h.iter().map(|h| (h.key.to_owned(), h.value.map(text))).collect())
-                        .unwrap_or_default();
-                    let received = Received {
-                        topic: message.topic().to_owned(),
-                        partition: message.partition(),
-                        offset: message.offset(),
-                        key: message.key().map(text),
-                        value: message.payload().map(text),
-                        raw: (message.key().map(<[u8]>::to_vec), message.payload().map(<[u8]>::to_vec)),
-                        headers,
-                        timestamp: message.timestamp().to_millis().unwrap_or(-1),
-                    };
-                    if enough(received) {
+                    if enough(Received::of(&message)) {
                         return Ok(());
                     }
                 }

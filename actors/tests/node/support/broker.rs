@@ -33,6 +33,8 @@ pub struct Rules {
     pub hold: bool,
     /// Land and answer in random portions.
     pub random: Option<Random>,
+    /// Messages are held back until they are handed over.
+    pub gather: bool,
     /// Most messages in flight; `Full` above.
     pub room: Option<usize>,
     /// Values longer than this are refused by the client.
@@ -53,6 +55,8 @@ struct State {
     /// Number of crashes.
     life: usize,
     rules: Rules,
+    /// Taken, not yet handed over.
+    held: VecDeque<Landed>,
     /// Handed over, not yet landed.
     pending: VecDeque<Landed>,
     landed: Vec<Landed>,
@@ -86,6 +90,7 @@ impl Broker {
     pub fn crash(&self) {
         let mut state = self.state.lock();
         state.life += 1;
+        state.held.clear();
         state.pending.clear();
         state.unanswered.clear();
         state.acks = None;
@@ -255,6 +260,7 @@ impl Recorder {
         if !std::mem::replace(&mut self.ended, true) {
             let mut state = self.broker.state.lock();
             state.purged += 1;
+            state.held.retain(|m| m.producer != self.number);
             state.pending.retain(|m| m.producer != self.number);
             let State { unanswered, landed, .. } = &mut *state;
             unanswered.retain(|i| landed[*i].producer != self.number);
@@ -326,8 +332,12 @@ impl Producer for Recorder {
             seq,
         };
         state.last.clone_from(&landed.value);
-        state.pending.push_back(landed);
-        state.go_on();
+        if state.rules.gather {
+            state.held.push_back(landed);
+        } else {
+            state.pending.push_back(landed);
+            state.go_on();
+        }
         if let Some((_, told)) = state.crash.take_if(|(at, _)| state.sent >= *at) {
             told.notify_one();
         }
@@ -346,6 +356,24 @@ impl Producer for Recorder {
             }
             moved.await;
         }
+    }
+
+    fn holds_back(&self) -> bool {
+        !self.broker.state.lock().held.is_empty()
+    }
+
+    async fn ready(&mut self) {
+        if !self.holds_back() {
+            std::future::pending::<()>().await;
+        }
+    }
+
+    fn hand_over(&mut self) -> Result<(), Error> {
+        let mut guard = self.broker.state.lock();
+        let State { held, pending, .. } = &mut *guard;
+        pending.append(held);
+        guard.go_on();
+        Ok(())
     }
 
     async fn flush(&mut self, deadline: Duration) -> Result<(), Error> {
