@@ -1,4 +1,4 @@
-//! Records become messages: the task's transforms and converters, and what follows when one fails.
+//! Records become messages: the task's format, transforms and converters, and what follows when one fails.
 //!
 //! Buffers are reused, so a message costs no allocation here. It waits only in [`Coder::prepare`], for what
 //! a converter needs from elsewhere. It does not: send, or know positions.
@@ -12,12 +12,15 @@ use thalweg_config::Properties;
 use thalweg_config::connector::FRAMEWORK;
 use thalweg_core::convert::{Converter, Converters, Written};
 use thalweg_core::delivery::{EncodedHeaders, Message};
+use thalweg_core::position::PositionCodec;
 use thalweg_core::record::{Datum, Headers, Record};
+use thalweg_core::repstance::{self, Repstance};
 use thalweg_core::tolerance::{Attempt, ErrorCounters, Stage, Tolerance, Verdict};
 use thalweg_core::transform::Chain;
 use thalweg_core::{Error, ErrorKind, Phase};
 
 pub(crate) struct Coder {
+    format: Option<Repstance>,
     chain: Chain,
     converters: Converters,
     tolerance: Tolerance,
@@ -79,9 +82,13 @@ impl Coder {
         counters: Arc<ErrorCounters>,
     ) -> Result<Self, Error> {
         let settings = FRAMEWORK.validate(config).settings;
+        if let Some(error) = repstance::check(config).error() {
+            return Err(error);
+        }
         Ok(Self {
+            format: Repstance::from_config(config),
             chain: Chain::from_config(config)?,
-            converters: Converters::from_config(config, worker)?,
+            converters: Converters::from_config(&repstance::with_converters(config), worker)?,
             leaves_errors_out: settings.text_or_empty("errors.tolerance") == "all",
             tolerance: Tolerance::from_settings(&settings, connector, task, counters),
             buffer: Vec::new(),
@@ -95,6 +102,34 @@ impl Coder {
     /// `errors.tolerance=all`.
     pub(crate) fn leaves_errors_out(&self) -> bool {
         self.leaves_errors_out
+    }
+
+    /// Whether records get another format before anything else.
+    pub(crate) fn has_format(&self) -> bool {
+        self.format.is_some()
+    }
+
+    /// Whether the format waits with a record for the one behind it.
+    pub(crate) fn holds_back(&self) -> bool {
+        self.format.as_ref().is_some_and(Repstance::holds_back)
+    }
+
+    /// Appends the messages that the format makes of a record, behind those that it held back. They are to
+    /// be sent even after an error.
+    pub(crate) fn format(
+        &mut self,
+        codec: &dyn PositionCodec,
+        record: &Record,
+        out: &mut Vec<Record>,
+    ) -> Result<(), Fault> {
+        let Some(format) = &mut self.format else { return Ok(()) };
+        let made = format.apply(codec, record, out);
+        made.map_err(|error| Fault { stage: Stage::Transformation, class: "thalweg.format=repstance", error })
+    }
+
+    /// What the format held back for a record that did not come.
+    pub(crate) fn end_of_batch(&mut self) -> Vec<Record> {
+        self.format.as_mut().map(Repstance::end_of_batch).unwrap_or_default()
     }
 
     pub(crate) fn has_transforms(&self) -> bool {

@@ -9,6 +9,7 @@
 //! nobody and are read again.
 //! It does not: read, retry a failure, or know actors.
 
+mod format;
 mod send;
 
 use std::future::{Future, poll_fn};

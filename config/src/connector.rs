@@ -309,6 +309,48 @@ pub const FRAMEWORK: OptionTable = OptionTable {
         .display("Progress timeout")
         .order(6),
         new(
+            "thalweg.format",
+            OptionKind::String,
+            "Format of the messages of changes. debezium: the connector's own. repstance: JSON without schemas as Repstance publishes it, see the page about the format.",
+        )
+        .default("debezium")
+        .one_of(&["debezium", "repstance"])
+        .group("Common")
+        .width(Width::Short)
+        .display("Message format")
+        .order(16),
+        new(
+            "thalweg.repstance.tombstones",
+            OptionKind::Boolean,
+            "Format repstance: whether a delete, and a change of the key of a row, is followed by a message with the old key and no value. tombstones.on.delete is without effect there.",
+        )
+        .default("true")
+        .group("Common")
+        .width(Width::Short)
+        .display("Repstance tombstones")
+        .order(17),
+        new(
+            "thalweg.repstance.key.include.table",
+            OptionKind::Boolean,
+            "Format repstance: whether keys start with the member __table, the schema and the name of the source table. For tables that share a topic.",
+        )
+        .default("false")
+        .group("Common")
+        .width(Width::Short)
+        .display("Repstance table in keys")
+        .order(18),
+        new(
+            "thalweg.repstance.max.message.bytes",
+            OptionKind::Long,
+            "Format repstance: the most bytes of key and value together, before transformations. The longest strings of a larger row are cut, and the message names them in source.truncated. 0: nothing is cut.",
+        )
+        .default("980000")
+        .at_least(0)
+        .group("Common")
+        .width(Width::Short)
+        .display("Repstance message limit")
+        .order(19),
+        new(
             STRICT,
             OptionKind::Boolean,
             "Whether an option that nobody knows is an error. Otherwise it is a warning.",

@@ -41,12 +41,13 @@ impl Encoder {
             self.topics.next_batch();
             let mut out = Vec::new();
             for record in batch.records {
-                if self.coder.has_transforms() {
-                    self.transform_and_send(producer, index, record, &mut out, &mut sent).await?;
+                if self.coder.has_format() {
+                    self.format_and_send(producer, index, record, &mut out, &mut sent).await?;
                 } else {
-                    self.send(producer, index, record, &mut sent).await?;
+                    self.pass_on(producer, index, record, &mut out, &mut sent).await?;
                 }
             }
+            self.send_held_back_records(producer, index, &mut out, &mut sent).await?;
         }
         if let Some(position) = batch.progress {
             self.last[index] = position.clone();
@@ -92,6 +93,22 @@ impl Encoder {
         }
         self.inputs[at].known = true;
         Ok(())
+    }
+
+    /// A record in its final format.
+    pub(super) async fn pass_on(
+        &mut self,
+        producer: &mut dyn Producer,
+        index: usize,
+        record: Record,
+        out: &mut Vec<Record>,
+        sent: &mut Sent,
+    ) -> Result<(), Exit> {
+        if self.coder.has_transforms() {
+            self.transform_and_send(producer, index, record, out, sent).await
+        } else {
+            self.send(producer, index, record, sent).await
+        }
     }
 
     async fn transform_and_send(
@@ -288,13 +305,13 @@ impl Encoder {
     }
 
     /// Goes on without a message: the position counts with what was sent before.
-    fn pass_by(&mut self, index: usize, position: Position) {
+    pub(super) fn pass_by(&mut self, index: usize, position: Position) {
         self.last[index] = position.clone();
         self.ledger.enter_done(index, position);
     }
 
     /// Whether a failed operation is to be tried again (after its delay) or the record left out.
-    async fn judge(
+    pub(super) async fn judge(
         &mut self,
         producer: &mut dyn Producer,
         attempt: &mut Option<Attempt>,

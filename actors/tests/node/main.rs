@@ -4,6 +4,7 @@
 mod connector;
 mod delivery;
 mod faults;
+mod format;
 mod lease;
 mod lifecycle;
 mod poison;

@@ -3,7 +3,7 @@
 //! In the order in which a change passes: `source` is the SPI that a connector implements and
 //! `position` what it resumes from; `record` the data model; `filter`, `naming` and `envelope` make
 //! records from changes, `heartbeat` adds records of its own; `queue` carries batches from reader to
-//! encoder; `transform` and `convert` turn records into bytes, `tolerance` says what happens to those
+//! encoder; `repstance` gives records the second message format; `transform` and `convert` turn records into bytes, `tolerance` says what happens to those
 //! that cannot be; `delivery` is the SPI towards Kafka and `ack` moves the position over the contiguous
 //! prefix of acknowledged messages. `progress` is what status and metrics read; `error` is the one error
 //! type.
@@ -23,6 +23,7 @@ pub mod position;
 pub mod progress;
 pub mod queue;
 pub mod record;
+pub mod repstance;
 pub mod source;
 pub mod tolerance;
 pub mod transform;

@@ -4,10 +4,14 @@
 //! worker allows it); the `default` group takes every topic that no other group wants. Expressions
 //! match whole names, case counts. Topic configurations of the default group are not inherited.
 //!
+//! The topic of definitions in the format `repstance` has one partition whatever the rules say, because
+//! its order is that of the source.
+//!
 //! It does not: talk to a broker or check that a topic configuration exists.
 
 use fancy_regex::Regex;
 use thalweg_config::Properties;
+use thalweg_core::repstance;
 
 use crate::settings::SettingProblem;
 
@@ -47,6 +51,8 @@ struct Group {
 pub struct TopicRules {
     groups: Vec<Group>,
     default: TopicSpec,
+    /// Topics with one partition, by name.
+    single: Vec<(String, TopicSpec)>,
     /// Worth telling the user once.
     pub warnings: Vec<String>,
 }
@@ -63,7 +69,11 @@ impl TopicRules {
             return Ok(None);
         }
         let mut parser = Parser { given, problems: Vec::new(), warnings: Vec::new() };
-        let rules = parser.rules();
+        let mut rules = parser.rules();
+        if let (Some(rules), Some(topic)) = (&mut rules, repstance::ddl_topic(connector)) {
+            let spec = TopicSpec { replication: rules.default.replication, partitions: 1, config: Vec::new() };
+            rules.single.push((topic, spec));
+        }
         if parser.problems.is_empty() { Ok(rules) } else { Err(parser.problems) }
     }
 
@@ -72,6 +82,9 @@ impl TopicRules {
     /// # Errors
     /// An expression that needs too many steps for this name.
     pub fn spec(&self, topic: &str) -> Result<&TopicSpec, fancy_regex::Error> {
+        if let Some((_, spec)) = self.single.iter().find(|(name, _)| name == topic) {
+            return Ok(spec);
+        }
         for group in &self.groups {
             let excluded = match &group.exclude {
                 Some(exclude) => exclude.is_match(topic)?,
@@ -123,7 +136,7 @@ impl Parser {
         for key in std::mem::take(&mut self.given).0.into_keys() {
             self.warnings.push(format!("{PREFIX}{key} is ignored: no such group in {GROUPS}"));
         }
-        Some(TopicRules { groups, default, warnings: std::mem::take(&mut self.warnings) })
+        Some(TopicRules { groups, default, single: Vec::new(), warnings: std::mem::take(&mut self.warnings) })
     }
 
     fn names(&mut self) -> Vec<String> {
@@ -265,6 +278,24 @@ mod tests {
         assert_eq!(keys(&[&ok[..], &[("groups", "a,a"), ("a.include", ".*")]].concat()), ["topic.creation.groups"]);
         assert_eq!(keys(&[&ok[..], &[("groups", "a"), ("a.include", "(")]].concat()), ["topic.creation.a.include"]);
         assert_eq!(keys(&[&ok[..], &[("groups", "a"), ("a.include", " , ")]].concat()), ["topic.creation.a.include"]);
+    }
+
+    #[test]
+    fn definitions_have_one_partition() {
+        let given = [
+            ("topic.creation.default.partitions", "10"),
+            ("topic.creation.default.replication.factor", "3"),
+            ("topic.creation.default.cleanup.policy", "compact"),
+            ("topic.prefix", "shop"),
+        ];
+        let spec = |format: &str| {
+            let mut connector = Properties::from(given);
+            connector.set("thalweg.format", format);
+            let rules = TopicRules::parse(&Properties::new(), &connector).unwrap().unwrap();
+            rules.spec("shop.ddl").unwrap().clone()
+        };
+        assert_eq!(spec("repstance"), TopicSpec { replication: 3, partitions: 1, config: Vec::new() });
+        assert_eq!(spec("debezium").partitions, 10);
     }
 
     #[test]
