@@ -11,6 +11,7 @@ mod plugins;
 mod program;
 mod reference;
 mod refusals;
+mod repstance;
 mod secrets;
 mod services;
 mod sharded;
