@@ -122,7 +122,8 @@ async fn messages_of_the_format_repstance_and_their_repeats() -> Result<()> {
     rest.put(&format!("{path}/resume"), None).await?;
     let again = topic.take(6, SOON).await?;
     for (first, second) in changes.iter().zip(&again) {
-        assert_eq!((&first.key, &first.headers), (&second.key, &second.headers));
+        // The headers behind the lsn name the run.
+        assert_eq!((&first.key, &first.headers[0]), (&second.key, &second.headers[0]));
         assert_eq!(plain(first, &database), plain(second, &database));
         assert_eq!((pair(first), pair(first).is_some()), (pair(second), first.value.is_some()));
     }
