@@ -19,7 +19,10 @@ use thalweg_core::tolerance::{Attempt, ErrorCounters, Stage, Tolerance, Verdict}
 use thalweg_core::transform::Chain;
 use thalweg_core::{Error, ErrorKind, Phase};
 
+use crate::dead_letter::{DeadLetters, Reason};
+
 pub(crate) struct Coder {
+    dead_letters: Option<DeadLetters>,
     format: Option<Repstance>,
     chain: Chain,
     converters: Converters,
@@ -28,6 +31,8 @@ pub(crate) struct Coder {
     /// Key and value of the present message, one behind the other.
     buffer: Vec<u8>,
     headers: EncodedHeaders,
+    /// What the key converter wrote of the present message.
+    key: Option<Range<usize>>,
     /// Which converter has to be prepared, and how often that was done for the present message.
     waiting: Option<Part>,
     prepared: u8,
@@ -89,10 +94,12 @@ impl Coder {
             format: Repstance::from_config(config),
             chain: Chain::from_config(config)?,
             converters: Converters::from_config(&repstance::with_converters(config), worker)?,
+            dead_letters: DeadLetters::from_settings(&settings),
             leaves_errors_out: settings.text_or_empty("errors.tolerance") == "all",
             tolerance: Tolerance::from_settings(&settings, connector, task, counters),
             buffer: Vec::new(),
             headers: EncodedHeaders::default(),
+            key: None,
             waiting: None,
             prepared: 0,
             random: RandomState::new(),
@@ -102,6 +109,22 @@ impl Coder {
     /// `errors.tolerance=all`.
     pub(crate) fn leaves_errors_out(&self) -> bool {
         self.leaves_errors_out
+    }
+
+    /// Where records go that are left out.
+    pub(crate) fn dead_letters(&self) -> Option<&DeadLetters> {
+        self.dead_letters.as_ref()
+    }
+
+    /// Why the present record is left out, if anybody is to be told. `message` is the fault's, without
+    /// secrets.
+    pub(crate) fn reason(&self, fault: &Fault, message: impl FnOnce() -> String) -> Option<Reason> {
+        self.dead_letters.as_ref()?;
+        let mut reason = Reason::new(fault.stage, fault.class, &fault.error, message());
+        if matches!(fault.stage, Stage::ValueConverter | Stage::KafkaProduce) {
+            reason.key = self.key.clone().and_then(|key| self.buffer.get(key)).map(<[u8]>::to_vec);
+        }
+        Some(reason)
     }
 
     /// Whether records get another format before anything else.
@@ -149,6 +172,7 @@ impl Coder {
     /// first.
     pub(crate) fn encode(&mut self, record: &Record) -> Result<Option<Encoded>, Fault> {
         self.buffer.clear();
+        self.key = None;
         self.buffer.shrink_to(KEPT_BYTES);
         let Converters { key, value, headers } = &mut self.converters;
         let fault = |stage, class| move |error| Fault { stage, class, error };
@@ -161,7 +185,7 @@ impl Coder {
             return Ok(None);
         }
         let key_end = self.buffer.len();
-        let key_range = (written == Written::Bytes).then_some(0..key_end);
+        self.key = (written == Written::Bytes).then_some(0..key_end);
         let written = value.convert_datum(&record.topic, &record.value, &mut self.buffer);
         let written = written.map_err(fault(Stage::ValueConverter, value.class()))?;
         if written == Written::Waiting {
@@ -170,7 +194,7 @@ impl Coder {
         }
         self.prepared = 0;
         let value_range = (written == Written::Bytes).then_some(key_end..self.buffer.len());
-        Ok(Some(Encoded { key: key_range, value: value_range }))
+        Ok(Some(Encoded { key: self.key.clone(), value: value_range }))
     }
 
     /// Lets the converter that could not write its part get what it needs. Ends by itself after the

@@ -2,6 +2,7 @@
 
 mod architecture;
 mod avro;
+mod dead_letters;
 mod doors;
 mod health;
 mod lifecycle;

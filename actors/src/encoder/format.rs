@@ -34,8 +34,7 @@ impl Encoder {
                 return Ok(());
             };
             if !self.judge(producer, &mut attempt, fault, &record, index).await? {
-                self.pass_by(index, record.position);
-                return Ok(());
+                return self.set_aside(producer, index, &record, None).await;
             }
         }
     }

@@ -128,10 +128,7 @@ impl Encoder {
                 Ok(()) => break,
                 Err(fault) => match self.judge(producer, &mut attempt, fault, &about, index).await? {
                     true => continue,
-                    false => {
-                        self.pass_by(index, position);
-                        return Ok(());
-                    }
+                    false => return self.set_aside(producer, index, &record, None).await,
                 },
             }
         }
@@ -176,8 +173,7 @@ impl Encoder {
                 Err(fault) => fault,
             };
             if !self.judge(producer, &mut attempt, fault, &record, index).await? {
-                self.pass_by(index, record.position);
-                return Ok(());
+                return self.set_aside(producer, index, &record, None).await;
             }
         };
         let size = encoded.size();
@@ -192,8 +188,10 @@ impl Encoder {
             Treatment::Send => {}
             Treatment::LeaveOut => {
                 count(&self.memory.errors.total_records_skipped);
-                self.pass_by(index, record.position);
-                return Ok(());
+                let text = format!("the broker refuses the message because of its size of {size} bytes");
+                let error = Error::new(ErrorKind::MessageTooLarge, Phase::Deliver, text.clone());
+                self.reason = self.coder.reason(&Fault::refused_by_client(error), || text);
+                return self.set_aside(producer, index, &record, None).await;
             }
             Treatment::SendAlone => {
                 self.flush(producer).await?;
@@ -209,23 +207,8 @@ impl Encoder {
         let message = self.coder.message(&record, &encoded);
         let mut answer = producer.try_send(seq, &message);
         while let Err(Refused::Full) = answer {
-            {
-                let _broker = self.memory.encoder.waiting(Wait::Broker);
-                let mut room = producer.room();
-                let mut expired = pin!(drain_expired(&self.signals, &self.node));
-                loop {
-                    tokio::select! {
-                        () = &mut room => break,
-                        () = at(self.ledger.due()) => self.ledger.tick(),
-                        error = &mut expired => {
-                            self.gave_up_waiting = true;
-                            return Err(Exit::failed(error));
-                        }
-                    }
-                }
-            }
-            check_lease(&*self.node.port)?;
-            answer = producer.try_send(seq, &message);
+            self.room(producer).await?;
+            answer = producer.try_send(seq, &self.coder.message(&record, &encoded));
         }
         match answer {
             Ok(()) => {
@@ -235,7 +218,7 @@ impl Encoder {
             Err(Refused::Failed(error)) if error.kind == ErrorKind::MessageTooLarge => {
                 // If it is not tolerated, the number stays unanswered: nothing behind it is committed.
                 self.judge(producer, &mut None, Fault::refused_by_client(error), &record, index).await?;
-                self.ledger.leave_out(seq);
+                self.set_aside(producer, index, &record, Some(seq)).await?;
             }
             Err(Refused::Failed(error)) => return Err(Exit::failed(error)),
             Err(Refused::Full) => {}
@@ -249,6 +232,26 @@ impl Encoder {
         }
         self.last[index] = record.position;
         Ok(())
+    }
+
+    /// Waits until the producer may take a message again.
+    pub(super) async fn room(&mut self, producer: &mut dyn Producer) -> Result<(), Exit> {
+        {
+            let _broker = self.memory.encoder.waiting(Wait::Broker);
+            let mut room = producer.room();
+            let mut expired = pin!(drain_expired(&self.signals, &self.node));
+            loop {
+                tokio::select! {
+                    () = &mut room => break,
+                    () = at(self.ledger.due()) => self.ledger.tick(),
+                    error = &mut expired => {
+                        self.gave_up_waiting = true;
+                        return Err(Exit::failed(error));
+                    }
+                }
+            }
+        }
+        check_lease(&*self.node.port)
     }
 
     /// Waits until a converter has what it needs, or has failed to get it.
@@ -276,7 +279,7 @@ impl Encoder {
     }
 
     /// Waits for a free number: so many messages are on their way that the broker has to answer first.
-    async fn enter_later(
+    pub(super) async fn enter_later(
         &mut self,
         producer: &mut dyn Producer,
         index: usize,
@@ -320,6 +323,7 @@ impl Encoder {
         index: usize,
     ) -> Result<bool, Exit> {
         let text = fault.error.to_string();
+        self.reason = self.coder.reason(&fault, || self.memory.hide(&text));
         match self.coder.judge(attempt, fault, record) {
             Verdict::Retry(delay) => {
                 self.hand_over(producer).await?;
