@@ -1,4 +1,4 @@
-//! Records become messages: the task's transforms and converters, and what follows when one fails.
+//! Records become messages: the task's format, transforms and converters, and what follows when one fails.
 //!
 //! Buffers are reused, so a message costs no allocation here. It waits only in [`Coder::prepare`], for what
 //! a converter needs from elsewhere. It does not: send, or know positions.
@@ -12,12 +12,18 @@ use thalweg_config::Properties;
 use thalweg_config::connector::FRAMEWORK;
 use thalweg_core::convert::{Converter, Converters, Written};
 use thalweg_core::delivery::{EncodedHeaders, Message};
+use thalweg_core::position::PositionCodec;
 use thalweg_core::record::Record;
+use thalweg_core::repstance::{self, Repstance};
 use thalweg_core::tolerance::{Attempt, ErrorCounters, Stage, Tolerance, Verdict};
 use thalweg_core::transform::{Chain, Fate, TransformClasses};
 use thalweg_core::{Error, ErrorKind, Phase};
 
+use crate::dead_letter::{DeadLetters, Reason};
+
 pub(crate) struct Coder {
+    dead_letters: Option<DeadLetters>,
+    format: Option<Repstance>,
     chain: Chain,
     converters: Converters,
     tolerance: Tolerance,
@@ -25,6 +31,8 @@ pub(crate) struct Coder {
     /// Key and value of the present message, one behind the other.
     buffer: Vec<u8>,
     headers: EncodedHeaders,
+    /// What the key converter wrote of the present message.
+    key: Option<Range<usize>>,
     /// Which converter has to be prepared, and how often that was done for the present message.
     waiting: Option<Part>,
     prepared: u8,
@@ -80,13 +88,19 @@ impl Coder {
         counters: Arc<ErrorCounters>,
     ) -> Result<Self, Error> {
         let settings = FRAMEWORK.validate(config).settings;
+        if let Some(error) = repstance::check(config).error() {
+            return Err(error);
+        }
         Ok(Self {
+            format: Repstance::from_config(config),
             chain: Chain::from_config(config, classes)?,
-            converters: Converters::from_config(config, worker)?,
+            converters: Converters::from_config(&repstance::with_converters(config), worker)?,
+            dead_letters: DeadLetters::from_settings(&settings),
             leaves_errors_out: settings.text_or_empty("errors.tolerance") == "all",
             tolerance: Tolerance::from_settings(&settings, connector, task, counters),
             buffer: Vec::new(),
             headers: EncodedHeaders::default(),
+            key: None,
             waiting: None,
             prepared: 0,
             random: RandomState::new(),
@@ -96,6 +110,50 @@ impl Coder {
     /// `errors.tolerance=all`.
     pub(crate) fn leaves_errors_out(&self) -> bool {
         self.leaves_errors_out
+    }
+
+    /// Where records go that are left out.
+    pub(crate) fn dead_letters(&self) -> Option<&DeadLetters> {
+        self.dead_letters.as_ref()
+    }
+
+    /// Why the present record is left out, if anybody is to be told. `message` is the fault's, without
+    /// secrets.
+    pub(crate) fn reason(&self, fault: &Fault, message: impl FnOnce() -> String) -> Option<Reason> {
+        self.dead_letters.as_ref()?;
+        let mut reason = Reason::new(fault.stage, fault.class, &fault.error, message());
+        if matches!(fault.stage, Stage::ValueConverter | Stage::KafkaProduce) {
+            reason.key = self.key.clone().and_then(|key| self.buffer.get(key)).map(<[u8]>::to_vec);
+        }
+        Some(reason)
+    }
+
+    /// Whether records get another format before anything else.
+    pub(crate) fn has_format(&self) -> bool {
+        self.format.is_some()
+    }
+
+    /// Whether the format waits with a record for the one behind it.
+    pub(crate) fn holds_back(&self) -> bool {
+        self.format.as_ref().is_some_and(Repstance::holds_back)
+    }
+
+    /// Appends the messages that the format makes of a record, behind those that it held back. They are to
+    /// be sent even after an error.
+    pub(crate) fn format(
+        &mut self,
+        codec: &dyn PositionCodec,
+        record: &Record,
+        out: &mut Vec<Record>,
+    ) -> Result<(), Fault> {
+        let Some(format) = &mut self.format else { return Ok(()) };
+        let made = format.apply(codec, record, out);
+        made.map_err(|error| Fault { stage: Stage::Transformation, class: "thalweg.format=repstance", error })
+    }
+
+    /// What the format held back for a record that did not come.
+    pub(crate) fn end_of_batch(&mut self) -> Vec<Record> {
+        self.format.as_mut().map(Repstance::end_of_batch).unwrap_or_default()
     }
 
     pub(crate) fn has_transforms(&self) -> bool {
@@ -116,6 +174,7 @@ impl Coder {
     /// first.
     pub(crate) fn encode(&mut self, record: &Record) -> Result<Option<Encoded>, Fault> {
         self.buffer.clear();
+        self.key = None;
         self.buffer.shrink_to(KEPT_BYTES);
         let Converters { key, value, headers } = &mut self.converters;
         let fault = |stage, class| move |error| Fault { stage, class, error };
@@ -128,7 +187,7 @@ impl Coder {
             return Ok(None);
         }
         let key_end = self.buffer.len();
-        let key_range = (written == Written::Bytes).then_some(0..key_end);
+        self.key = (written == Written::Bytes).then_some(0..key_end);
         let written = value.convert_datum(&record.topic, &record.value, &mut self.buffer);
         let written = written.map_err(fault(Stage::ValueConverter, value.class()))?;
         if written == Written::Waiting {
@@ -137,7 +196,7 @@ impl Coder {
         }
         self.prepared = 0;
         let value_range = (written == Written::Bytes).then_some(key_end..self.buffer.len());
-        Ok(Some(Encoded { key: key_range, value: value_range }))
+        Ok(Some(Encoded { key: self.key.clone(), value: value_range }))
     }
 
     /// Lets the converter that could not write its part get what it needs. Ends by itself after the

@@ -9,6 +9,8 @@
 //! nobody and are read again.
 //! It does not: read, retry a failure, or know actors.
 
+mod dead;
+mod format;
 mod send;
 
 use std::future::{Future, poll_fn};
@@ -32,6 +34,7 @@ use tracing::{Instrument, debug, warn};
 
 use crate::coder::Coder;
 use crate::counters::Counters;
+use crate::dead_letter::Reason;
 use crate::exit::{Exit, ExitKind};
 use crate::ledger::{Covered, Ledger};
 use crate::memory::{PartitionMemory, UnitMemory};
@@ -155,6 +158,8 @@ pub(crate) struct Encoder {
     refusals: Refusals,
     /// The message that is in flight with nothing else.
     alone: Option<u64>,
+    /// Why the present record is left out, for its dead letter.
+    reason: Option<Reason>,
     /// The broker was waited for as long as a flush may take.
     gave_up_waiting: bool,
 }
@@ -192,6 +197,7 @@ impl Encoder {
             topics: Topics::new(identity.connector.clone(), node.port.clone()),
             refusals,
             alone: None,
+            reason: None,
             last: vec![Position::default(); partitions.len()],
             identity,
             mode,

@@ -149,6 +149,13 @@ impl Ledger {
         }
     }
 
+    /// The same for the message of a number that is not answered: it is replaced by another.
+    pub(crate) fn identify_anew(&mut self, seq: u64, message: impl FnOnce() -> RefusedMessage) {
+        if let Some((_, known)) = self.identities.iter_mut().flatten().find(|(known, _)| *known == seq) {
+            *known = message();
+        }
+    }
+
     /// Identity of a message in flight.
     pub(crate) fn identity(&self, seq: u64) -> Option<&RefusedMessage> {
         let identities = self.identities.as_ref()?;

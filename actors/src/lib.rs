@@ -17,6 +17,7 @@ mod backoff;
 mod coder;
 mod connector;
 mod counters;
+mod dead_letter;
 mod encoder;
 mod exit;
 mod generation;

@@ -58,6 +58,8 @@ pub struct ErrorView {
     pub total_records_skipped: u64,
     pub total_retries: u64,
     pub total_errors_logged: u64,
+    pub deadletterqueue_produce_requests: u64,
+    pub deadletterqueue_produce_failures: u64,
     /// Milliseconds since the epoch; 0 = none yet.
     pub last_error_timestamp: i64,
 }
@@ -70,6 +72,8 @@ impl ErrorView {
             total_records_skipped: counters.total_records_skipped.load(Ordering::Relaxed),
             total_retries: counters.total_retries.load(Ordering::Relaxed),
             total_errors_logged: counters.total_errors_logged.load(Ordering::Relaxed),
+            deadletterqueue_produce_requests: counters.deadletterqueue_produce_requests.load(Ordering::Relaxed),
+            deadletterqueue_produce_failures: counters.deadletterqueue_produce_failures.load(Ordering::Relaxed),
             last_error_timestamp: counters.last_error_timestamp.load(Ordering::Relaxed),
         }
     }

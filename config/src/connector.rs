@@ -222,6 +222,35 @@ pub const FRAMEWORK: OptionTable = OptionTable {
         .width(Width::Short)
         .display("Log Error Details"),
         new(
+            "errors.deadletterqueue.topic.name",
+            OptionKind::String,
+            "Topic for what is left out of records with errors.tolerance=all: the record as JSON, with its place in the source and the reason in headers. Unset: what is left out is only counted and logged.",
+        )
+        .default("")
+        .check(topic_name_or_none)
+        .importance(Importance::Medium)
+        .group("Error Handling")
+        .display("Dead Letter Queue Topic Name"),
+        new(
+            "errors.deadletterqueue.topic.replication.factor",
+            OptionKind::Short,
+            "Replication factor of that topic if it has to be created; -1: the broker's default. It has one partition.",
+        )
+        .default("3")
+        .check(replication)
+        .importance(Importance::Medium)
+        .group("Error Handling")
+        .display("Dead Letter Queue Topic Replication Factor"),
+        new(
+            "errors.deadletterqueue.context.headers.enable",
+            OptionKind::Boolean,
+            "Whether dead letters have headers that tell the place in the source, the stage and the error.",
+        )
+        .default("true")
+        .importance(Importance::Medium)
+        .group("Error Handling")
+        .display("Enable Error Context Headers"),
+        new(
             "topic.creation.groups",
             OptionKind::List,
             "Names of groups of topics that are created with settings of their own (topic.creation.<group>.*). The group \"default\" always exists.",
@@ -308,6 +337,48 @@ pub const FRAMEWORK: OptionTable = OptionTable {
         .group("Error Handling")
         .display("Progress timeout")
         .order(6),
+        new(
+            "thalweg.format",
+            OptionKind::String,
+            "Format of the messages of changes. debezium: the connector's own. repstance: JSON without schemas as Repstance publishes it, see the page about the format.",
+        )
+        .default("debezium")
+        .one_of(&["debezium", "repstance"])
+        .group("Common")
+        .width(Width::Short)
+        .display("Message format")
+        .order(16),
+        new(
+            "thalweg.repstance.tombstones",
+            OptionKind::Boolean,
+            "Format repstance: whether a delete, and a change of the key of a row, is followed by a message with the old key and no value. tombstones.on.delete is without effect there.",
+        )
+        .default("true")
+        .group("Common")
+        .width(Width::Short)
+        .display("Repstance tombstones")
+        .order(17),
+        new(
+            "thalweg.repstance.key.include.table",
+            OptionKind::Boolean,
+            "Format repstance: whether keys start with the member __table, the schema and the name of the source table. For tables that share a topic.",
+        )
+        .default("false")
+        .group("Common")
+        .width(Width::Short)
+        .display("Repstance table in keys")
+        .order(18),
+        new(
+            "thalweg.repstance.max.message.bytes",
+            OptionKind::Long,
+            "Format repstance: the most bytes of key and value together, before transformations. The longest strings of a larger row are cut, and the message names them in source.truncated. 0: nothing is cut.",
+        )
+        .default("980000")
+        .at_least(0)
+        .group("Common")
+        .width(Width::Short)
+        .display("Repstance message limit")
+        .order(19),
         new(
             STRICT,
             OptionKind::Boolean,
@@ -416,6 +487,10 @@ fn name_text(text: &str) -> Result<(), String> {
         return Ok(());
     }
     Err(format!("String may not contain control sequences but had the following ASCII chars: {}", control.join(", ")))
+}
+
+fn topic_name_or_none(text: &str) -> Result<(), String> {
+    if text.trim().is_empty() { Ok(()) } else { topic_name(text.trim()) }
 }
 
 fn topic_name(text: &str) -> Result<(), String> {

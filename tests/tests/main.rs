@@ -2,6 +2,7 @@
 
 mod architecture;
 mod avro;
+mod dead_letters;
 mod doors;
 mod golden;
 mod health;
@@ -13,6 +14,7 @@ mod plugins;
 mod program;
 mod reference;
 mod refusals;
+mod repstance;
 mod secrets;
 mod services;
 mod sharded;

@@ -40,11 +40,14 @@ impl Encoder {
             self.wait_for_former_owner().await;
             check_lease(&*self.node.port)?;
             self.topics.next_batch();
-            for mut record in batch.records {
-                if self.passes(producer, index, &mut record, &mut sent).await? {
-                    self.send(producer, index, record, &mut sent).await?;
+            for record in batch.records {
+                if self.coder.has_format() {
+                    self.format_and_send(producer, index, record, &mut sent).await?;
+                } else {
+                    self.pass_on(producer, index, record, &mut sent).await?;
                 }
             }
+            self.send_held_back_records(producer, index, &mut sent).await?;
         }
         if let Some(position) = batch.progress {
             self.last[index] = position.clone();
@@ -92,27 +95,33 @@ impl Encoder {
         Ok(())
     }
 
-    /// Runs a record through the transforms. If it does not pass, its position counts all the same.
-    async fn passes(
+    /// A record in its final format: through the transforms, if there are any, and on.
+    pub(super) async fn pass_on(
         &mut self,
         producer: &mut dyn Producer,
         index: usize,
-        record: &mut Record,
+        mut record: Record,
         sent: &mut Sent,
-    ) -> Result<bool, Exit> {
+    ) -> Result<(), Exit> {
         if !self.coder.has_transforms() {
-            return Ok(true);
+            return self.send(producer, index, record, sent).await;
         }
-        match self.coder.transform(record) {
-            Ok(Fate::Keep) => return Ok(true),
-            Ok(Fate::Drop) => sent.dropped += 1,
+        // A dead letter tells of the record as it came.
+        let original = self.coder.dead_letters().map(|_| record.clone());
+        match self.coder.transform(&mut record) {
+            Ok(Fate::Keep) => self.send(producer, index, record, sent).await,
+            Ok(Fate::Drop) => {
+                sent.dropped += 1;
+                self.pass_by(index, record.position);
+                Ok(())
+            }
             // Errors of transforms never pass, so this is either the end or a record left out.
             Err(fault) => {
-                self.judge(producer, &mut None, fault, record, index).await?;
+                let record = original.unwrap_or(record);
+                self.judge(producer, &mut None, fault, &record, index).await?;
+                self.set_aside(producer, index, &record, None).await
             }
         }
-        self.pass_by(index, record.position.clone());
-        Ok(false)
     }
 
     /// Encodes one record and hands it to the producer. Waits only if there is no room, for the first
@@ -142,8 +151,7 @@ impl Encoder {
                 Err(fault) => fault,
             };
             if !self.judge(producer, &mut attempt, fault, &record, index).await? {
-                self.pass_by(index, record.position);
-                return Ok(());
+                return self.set_aside(producer, index, &record, None).await;
             }
         };
         let size = encoded.size();
@@ -158,8 +166,10 @@ impl Encoder {
             Treatment::Send => {}
             Treatment::LeaveOut => {
                 count(&self.memory.errors.total_records_skipped);
-                self.pass_by(index, record.position);
-                return Ok(());
+                let text = format!("the broker refuses the message because of its size of {size} bytes");
+                let error = Error::new(ErrorKind::MessageTooLarge, Phase::Deliver, text.clone());
+                self.reason = self.coder.reason(&Fault::refused_by_client(error), || text);
+                return self.set_aside(producer, index, &record, None).await;
             }
             Treatment::SendAlone => {
                 self.flush(producer).await?;
@@ -175,23 +185,8 @@ impl Encoder {
         let message = self.coder.message(&record, &encoded);
         let mut answer = producer.try_send(seq, &message);
         while let Err(Refused::Full) = answer {
-            {
-                let _broker = self.memory.encoder.waiting(Wait::Broker);
-                let mut room = producer.room();
-                let mut expired = pin!(drain_expired(&self.signals, &self.node));
-                loop {
-                    tokio::select! {
-                        () = &mut room => break,
-                        () = at(self.ledger.due()) => self.ledger.tick(),
-                        error = &mut expired => {
-                            self.gave_up_waiting = true;
-                            return Err(Exit::failed(error));
-                        }
-                    }
-                }
-            }
-            check_lease(&*self.node.port)?;
-            answer = producer.try_send(seq, &message);
+            self.room(producer).await?;
+            answer = producer.try_send(seq, &self.coder.message(&record, &encoded));
         }
         match answer {
             Ok(()) => {
@@ -201,7 +196,7 @@ impl Encoder {
             Err(Refused::Failed(error)) if error.kind == ErrorKind::MessageTooLarge => {
                 // If it is not tolerated, the number stays unanswered: nothing behind it is committed.
                 self.judge(producer, &mut None, Fault::refused_by_client(error), &record, index).await?;
-                self.ledger.leave_out(seq);
+                self.set_aside(producer, index, &record, Some(seq)).await?;
             }
             Err(Refused::Failed(error)) => return Err(Exit::failed(error)),
             Err(Refused::Full) => {}
@@ -215,6 +210,26 @@ impl Encoder {
         }
         self.last[index] = record.position;
         Ok(())
+    }
+
+    /// Waits until the producer may take a message again.
+    pub(super) async fn room(&mut self, producer: &mut dyn Producer) -> Result<(), Exit> {
+        {
+            let _broker = self.memory.encoder.waiting(Wait::Broker);
+            let mut room = producer.room();
+            let mut expired = pin!(drain_expired(&self.signals, &self.node));
+            loop {
+                tokio::select! {
+                    () = &mut room => break,
+                    () = at(self.ledger.due()) => self.ledger.tick(),
+                    error = &mut expired => {
+                        self.gave_up_waiting = true;
+                        return Err(Exit::failed(error));
+                    }
+                }
+            }
+        }
+        check_lease(&*self.node.port)
     }
 
     /// Waits until a converter has what it needs, or has failed to get it.
@@ -242,7 +257,7 @@ impl Encoder {
     }
 
     /// Waits for a free number: so many messages are on their way that the broker has to answer first.
-    async fn enter_later(
+    pub(super) async fn enter_later(
         &mut self,
         producer: &mut dyn Producer,
         index: usize,
@@ -271,13 +286,13 @@ impl Encoder {
     }
 
     /// Goes on without a message: the position counts with what was sent before.
-    fn pass_by(&mut self, index: usize, position: Position) {
+    pub(super) fn pass_by(&mut self, index: usize, position: Position) {
         self.last[index] = position.clone();
         self.ledger.enter_done(index, position);
     }
 
     /// Whether a failed operation is to be tried again (after its delay) or the record left out.
-    async fn judge(
+    pub(super) async fn judge(
         &mut self,
         producer: &mut dyn Producer,
         attempt: &mut Option<Attempt>,
@@ -286,6 +301,7 @@ impl Encoder {
         index: usize,
     ) -> Result<bool, Exit> {
         let text = fault.error.to_string();
+        self.reason = self.coder.reason(&fault, || self.memory.hide(&text));
         match self.coder.judge(attempt, fault, record) {
             Verdict::Retry(delay) => {
                 self.hand_over(producer).await?;

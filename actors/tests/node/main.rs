@@ -2,8 +2,10 @@
 #![allow(clippy::unwrap_used, clippy::expect_used, clippy::panic, unreachable_pub)]
 
 mod connector;
+mod dead;
 mod delivery;
 mod faults;
+mod format;
 mod lease;
 mod lifecycle;
 mod poison;

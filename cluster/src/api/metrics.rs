@@ -238,6 +238,16 @@ fn task_metrics(page: &mut Page, unit: &UnitView, labels: &str) {
         ("kafka_connect_task_error_metrics_total_retries", "Retried operations.", e.total_retries),
         ("kafka_connect_task_error_metrics_total_errors_logged", "Logged errors.", e.total_errors_logged),
         (
+            "kafka_connect_task_error_metrics_deadletterqueue_produce_requests",
+            "Dead letters handed to the producer.",
+            e.deadletterqueue_produce_requests,
+        ),
+        (
+            "kafka_connect_task_error_metrics_deadletterqueue_produce_failures",
+            "Dead letters that could not be written as they were.",
+            e.deadletterqueue_produce_failures,
+        ),
+        (
             "kafka_connect_task_error_metrics_last_error_timestamp",
             "Time of the last error, ms.",
             e.last_error_timestamp.max(0) as u64,

@@ -50,6 +50,10 @@ fn options(registry: &Registry, worker: &Properties, raw: &Properties) -> ApiRes
             validation.only_value(&format!("{}plugin.version", role.prefix()), reported_version(worker));
         }
     }
+    let format = thalweg_core::repstance::check(config);
+    format.problems.iter().for_each(|(option, text)| validation.invalid(option, text));
+    validation.warnings.extend(format.warnings);
+    validation.warnings.extend(thalweg_core::tolerance::Tolerance::warnings(config));
     validation = validation.merge(connector.validate(config));
     let field_names = NameAdjustment::default_for_fields(config);
     if field_names != NameAdjustment::None {

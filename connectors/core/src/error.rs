@@ -210,7 +210,7 @@ impl Error {
     }
 
     /// The exception class a Kafka Connect user would expect for this kind; tools match on it.
-    fn class_name(&self) -> &'static str {
+    pub fn java_class(&self) -> &'static str {
         use ErrorKind as K;
         match self.kind {
             K::Config => "org.apache.kafka.common.config.ConfigException",
@@ -228,7 +228,7 @@ impl Error {
     /// [`TRACE_LIMIT`] bytes; what is cut is marked.
     pub fn trace(&self) -> String {
         let mut trace = String::new();
-        push_line(&mut trace, &[self.class_name(), ": ", &self.message]);
+        push_line(&mut trace, &[self.java_class(), ": ", &self.message]);
         push_line(&mut trace, &["advice: ", &self.advice()]);
         for (at, cause) in self.causes.iter().enumerate() {
             if trace.len() + LINE_LIMIT > TRACE_LIMIT {

@@ -4,7 +4,8 @@
 //! `position` what it resumes from; `record` the data model; `filter`, `naming` and `envelope` make
 //! records from changes, `transaction`, `heartbeat` and `notification` add records of their own, `signal`
 //! and `snapshot` what users ask for while changes are streamed; `queue` carries batches from reader to
-//! encoder; `transform` and `convert` turn records into bytes, `tolerance` says what happens to those
+//! encoder; `repstance` gives records the second message format, `transform` and `convert` turn them into
+//! bytes, `tolerance` says what happens to those
 //! that cannot be; `delivery` is the SPI towards Kafka and `ack` moves the position over the contiguous
 //! prefix of acknowledged messages. `progress` is what status and metrics read; `error` is the one error
 //! type.
@@ -25,6 +26,7 @@ pub mod position;
 pub mod progress;
 pub mod queue;
 pub mod record;
+pub mod repstance;
 pub mod signal;
 pub mod snapshot;
 pub mod source;

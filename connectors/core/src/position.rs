@@ -96,6 +96,21 @@ impl fmt::Debug for SourcePartition {
     }
 }
 
+/// What tells a change apart from every other one of its topic, whenever it is read.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct ChangeId {
+    /// Of the transaction (or the moment) in the source's log. As text it rises with the log.
+    pub lsn: String,
+    /// Of the change in it. As text it rises with the order of the changes in the transaction.
+    pub seq: String,
+}
+
+/// Lower-case hexadecimal digits.
+pub fn hex(bytes: &[u8]) -> String {
+    let digit = |n: u8| char::from_digit(u32::from(n), 16).unwrap_or('0');
+    bytes.iter().flat_map(|byte| [digit(byte >> 4), digit(byte & 15)]).collect()
+}
+
 /// Translation between a connector's positions and Debezium's stored offsets.
 #[allow(clippy::wrong_self_convention)]
 pub trait PositionCodec: Send + Sync {
@@ -104,6 +119,9 @@ pub trait PositionCodec: Send + Sync {
     fn from_offset(&self, offset: &OffsetMap) -> Result<Position, String>;
     /// Checks the member names of a partition object given over REST.
     fn check_partition(&self, partition: &Map<String, Json>) -> Result<(), String>;
+    /// The change behind which `position` stands. Follows from the position alone, so that a change that
+    /// is read again, by whichever node, has the same.
+    fn change_id(&self, position: &Position) -> ChangeId;
 }
 
 /// Member of an offset that was stored before the first record of a snapshot: nothing is delivered yet.
@@ -162,6 +180,9 @@ mod tests {
         }
         fn check_partition(&self, _: &Map<String, Json>) -> Result<(), String> {
             Ok(())
+        }
+        fn change_id(&self, position: &Position) -> ChangeId {
+            ChangeId { lsn: hex(&position.0), seq: "0".to_owned() }
         }
     }
 

@@ -11,7 +11,7 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicI64, AtomicU64, Ordering};
 use std::time::{Duration, Instant, SystemTime, UNIX_EPOCH};
 
-use thalweg_config::Settings;
+use thalweg_config::{Properties, Settings};
 
 use crate::error::{Error, ErrorKind, Phase};
 use crate::record::Record;
@@ -48,6 +48,10 @@ pub struct ErrorCounters {
     pub total_records_skipped: AtomicU64,
     pub total_retries: AtomicU64,
     pub total_errors_logged: AtomicU64,
+    /// Dead letters handed to the producer.
+    pub deadletterqueue_produce_requests: AtomicU64,
+    /// Of them, those that could not be written as they were.
+    pub deadletterqueue_produce_failures: AtomicU64,
     /// Milliseconds since the epoch; 0 = none yet.
     pub last_error_timestamp: AtomicI64,
 }
@@ -105,6 +109,17 @@ impl Tolerance {
             log: settings.bool("errors.log.enable"),
             log_coordinates: settings.bool("errors.log.include.messages"),
             counters,
+        }
+    }
+
+    /// What is doubtful about the options of a configuration.
+    pub fn warnings(config: &Properties) -> Vec<String> {
+        const TOPIC: &str = "errors.deadletterqueue.topic.name";
+        let given = |name: &str| config.get(name).map(str::trim).filter(|text| !text.is_empty());
+        let tolerated = given("errors.tolerance").is_some_and(|text| text.eq_ignore_ascii_case("all"));
+        match given(TOPIC) {
+            Some(_) if !tolerated => vec![format!("{TOPIC} is without effect: it needs errors.tolerance=all")],
+            _ => Vec::new(),
         }
     }
 
@@ -208,7 +223,7 @@ fn count(counter: &AtomicU64) {
 mod tests {
     #![allow(clippy::unwrap_used, clippy::expect_used, clippy::panic)]
     use proptest::prelude::*;
-    use thalweg_config::{Properties, connector::FRAMEWORK};
+    use thalweg_config::connector::FRAMEWORK;
 
     use super::*;
     use crate::error::Policy;
@@ -240,6 +255,14 @@ mod tests {
 
     fn invalid() -> Error {
         Error::new(ErrorKind::ValueInvalid, Phase::Convert, "not a number (field a)")
+    }
+
+    #[test]
+    fn a_topic_for_dead_letters_needs_tolerance() {
+        let topic = ("errors.deadletterqueue.topic.name", "dead");
+        assert!(Tolerance::warnings(&Properties::from([topic]))[0].contains("errors.tolerance=all"));
+        assert!(Tolerance::warnings(&Properties::from([topic, ("errors.tolerance", "all")])).is_empty());
+        assert!(Tolerance::warnings(&Properties::new()).is_empty());
     }
 
     fn retriable() -> Error {

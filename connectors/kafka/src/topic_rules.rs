@@ -4,10 +4,15 @@
 //! worker allows it); the `default` group takes every topic that no other group wants. Expressions
 //! match whole names, case counts. Topic configurations of the default group are not inherited.
 //!
+//! The topic of definitions in the format `repstance` has one partition whatever the rules say, because
+//! its order is that of the source. The topic of dead letters has one as well, its own number of replicas,
+//! and is created without any rules.
+//!
 //! It does not: talk to a broker or check that a topic configuration exists.
 
 use fancy_regex::Regex;
 use thalweg_config::Properties;
+use thalweg_core::repstance;
 
 use crate::settings::SettingProblem;
 
@@ -46,7 +51,10 @@ struct Group {
 #[derive(Debug)]
 pub struct TopicRules {
     groups: Vec<Group>,
-    default: TopicSpec,
+    /// `None`: other topics are left to the broker.
+    default: Option<TopicSpec>,
+    /// Topics with one partition, by name.
+    single: Vec<(String, TopicSpec)>,
     /// Worth telling the user once.
     pub warnings: Vec<String>,
 }
@@ -59,30 +67,56 @@ impl TopicRules {
     pub fn parse(worker: &Properties, connector: &Properties) -> Result<Option<Self>, Vec<SettingProblem>> {
         let given = connector.below(PREFIX);
         let disabled = worker.get("topic.creation.enable").is_some_and(|v| v.trim().eq_ignore_ascii_case("false"));
-        if given.0.is_empty() || disabled {
+        if disabled {
             return Ok(None);
         }
+        let dead_letters = dead_letters(connector);
+        if given.0.is_empty() {
+            let single: Vec<_> = dead_letters.into_iter().collect();
+            let rules = Self { groups: Vec::new(), default: None, single, warnings: Vec::new() };
+            return Ok((!rules.single.is_empty()).then_some(rules));
+        }
         let mut parser = Parser { given, problems: Vec::new(), warnings: Vec::new() };
-        let rules = parser.rules();
+        let mut rules = parser.rules();
+        if let Some(rules) = &mut rules {
+            let replication = rules.default.as_ref().map_or(-1, |spec| spec.replication);
+            let single = |topic| (topic, TopicSpec { replication, partitions: 1, config: Vec::new() });
+            rules.single.extend(dead_letters);
+            rules.single.extend(repstance::ddl_topic(connector).map(single));
+        }
         if parser.problems.is_empty() { Ok(rules) } else { Err(parser.problems) }
     }
 
-    /// How `topic` is made if it does not exist.
+    /// How `topic` is made if it does not exist; `None` if that is the broker's.
     ///
     /// # Errors
     /// An expression that needs too many steps for this name.
-    pub fn spec(&self, topic: &str) -> Result<&TopicSpec, fancy_regex::Error> {
+    pub fn spec(&self, topic: &str) -> Result<Option<&TopicSpec>, fancy_regex::Error> {
+        if let Some((_, spec)) = self.single.iter().find(|(name, _)| name == topic) {
+            return Ok(Some(spec));
+        }
         for group in &self.groups {
             let excluded = match &group.exclude {
                 Some(exclude) => exclude.is_match(topic)?,
                 None => false,
             };
             if !excluded && group.include.is_match(topic)? {
-                return Ok(&group.spec);
+                return Ok(Some(&group.spec));
             }
         }
-        Ok(&self.default)
+        Ok(self.default.as_ref())
     }
+}
+
+/// The topic for records that are left out.
+fn dead_letters(connector: &Properties) -> Option<(String, TopicSpec)> {
+    let given = |name: &str| connector.get(name).map(str::trim).filter(|text| !text.is_empty());
+    let topic = given("errors.deadletterqueue.topic.name")?;
+    given("errors.tolerance").filter(|text| text.eq_ignore_ascii_case("all"))?;
+    // What is no number is reported with the option.
+    let replication =
+        given("errors.deadletterqueue.topic.replication.factor").and_then(|n| n.parse().ok()).unwrap_or(3);
+    Some((topic.to_owned(), TopicSpec { replication, partitions: 1, config: Vec::new() }))
 }
 
 struct Parser {
@@ -105,7 +139,7 @@ impl Parser {
         }
         let (replication, partitions) = (replication.unwrap_or(-1), partitions.unwrap_or(-1));
         let config = self.config(DEFAULT);
-        let default = TopicSpec { replication, partitions, config };
+        let default = Some(TopicSpec { replication, partitions, config });
         let mut groups = Vec::new();
         for name in names {
             let include = self.expressions(&name, "include");
@@ -123,7 +157,7 @@ impl Parser {
         for key in std::mem::take(&mut self.given).0.into_keys() {
             self.warnings.push(format!("{PREFIX}{key} is ignored: no such group in {GROUPS}"));
         }
-        Some(TopicRules { groups, default, warnings: std::mem::take(&mut self.warnings) })
+        Some(TopicRules { groups, default, single: Vec::new(), warnings: std::mem::take(&mut self.warnings) })
     }
 
     fn names(&mut self) -> Vec<String> {
@@ -229,7 +263,7 @@ mod tests {
         ])
         .unwrap()
         .unwrap();
-        let spec = |topic: &str| rules.spec(topic).unwrap().clone();
+        let spec = |topic: &str| rules.spec(topic).unwrap().unwrap().clone();
         let compacted = spec("shop.keys.a");
         assert!(compacted.is_compacted());
         assert_eq!((compacted.replication, compacted.partitions), (3, 10), "numbers fall back to the default group");
@@ -265,6 +299,43 @@ mod tests {
         assert_eq!(keys(&[&ok[..], &[("groups", "a,a"), ("a.include", ".*")]].concat()), ["topic.creation.groups"]);
         assert_eq!(keys(&[&ok[..], &[("groups", "a"), ("a.include", "(")]].concat()), ["topic.creation.a.include"]);
         assert_eq!(keys(&[&ok[..], &[("groups", "a"), ("a.include", " , ")]].concat()), ["topic.creation.a.include"]);
+    }
+
+    #[test]
+    fn dead_letters_have_a_topic_of_their_own() {
+        let mut connector = Properties::from([("errors.deadletterqueue.topic.name", "dead")]);
+        assert!(TopicRules::parse(&Properties::new(), &connector).unwrap().is_none(), "nothing is left out");
+        connector.set("errors.tolerance", "all");
+        let rules = TopicRules::parse(&Properties::new(), &connector).unwrap().unwrap();
+        let spec = |replication| TopicSpec { replication, partitions: 1, config: Vec::new() };
+        assert_eq!(rules.spec("dead").unwrap(), Some(&spec(3)));
+        assert_eq!(rules.spec("other").unwrap(), None, "left to the broker");
+        connector.set("errors.deadletterqueue.topic.replication.factor", "1");
+        connector.set("topic.creation.default.partitions", "5");
+        connector.set("topic.creation.default.replication.factor", "2");
+        let rules = TopicRules::parse(&Properties::new(), &connector).unwrap().unwrap();
+        assert_eq!(rules.spec("dead").unwrap(), Some(&spec(1)));
+        assert_eq!(rules.spec("other").unwrap().unwrap().partitions, 5);
+        let worker = Properties::from([("topic.creation.enable", "false")]);
+        assert!(TopicRules::parse(&worker, &connector).unwrap().is_none());
+    }
+
+    #[test]
+    fn definitions_have_one_partition() {
+        let given = [
+            ("topic.creation.default.partitions", "10"),
+            ("topic.creation.default.replication.factor", "3"),
+            ("topic.creation.default.cleanup.policy", "compact"),
+            ("topic.prefix", "shop"),
+        ];
+        let spec = |format: &str| {
+            let mut connector = Properties::from(given);
+            connector.set("thalweg.format", format);
+            let rules = TopicRules::parse(&Properties::new(), &connector).unwrap().unwrap();
+            rules.spec("shop.ddl").unwrap().unwrap().clone()
+        };
+        assert_eq!(spec("repstance"), TopicSpec { replication: 3, partitions: 1, config: Vec::new() });
+        assert_eq!(spec("debezium").partitions, 10);
     }
 
     #[test]

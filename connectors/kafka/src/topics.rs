@@ -47,8 +47,8 @@ impl TopicKeeper {
             return Ok(());
         }
         check_name(topic)?;
-        match self.rules.clone() {
-            Some(rules) => self.create_if_missing(topic, &rules).await?,
+        match self.spec(topic)? {
+            Some(spec) => self.create_if_missing(topic, spec).await?,
             None => self.leave_to_broker(topic).await?,
         }
         self.ready.insert(topic.clone());
@@ -70,14 +70,9 @@ impl TopicKeeper {
         }
     }
 
-    async fn create_if_missing(&self, topic: &Arc<str>, rules: &TopicRules) -> Result<()> {
-        match self.ask(topic, Client::describe_topic).await? {
-            TopicState::Exists => return Ok(()),
-            TopicState::Missing => {}
-            TopicState::Refused(code) => {
-                return Err(errors::coded(Phase::Deliver, format!("topic {topic} cannot be described"), code));
-            }
-        }
+    /// How the topic is made; `None` if that is the broker's.
+    fn spec(&self, topic: &str) -> Result<Option<TopicSpec>> {
+        let Some(rules) = &self.rules else { return Ok(None) };
         let spec = rules.spec(topic).map_err(|e| {
             Error::new(
                 ErrorKind::Config,
@@ -86,7 +81,18 @@ impl TopicKeeper {
             )
             .because(&e)
         })?;
-        self.create(topic, spec.clone()).await?;
+        Ok(spec.cloned())
+    }
+
+    async fn create_if_missing(&self, topic: &Arc<str>, spec: TopicSpec) -> Result<()> {
+        match self.ask(topic, Client::describe_topic).await? {
+            TopicState::Exists => return Ok(()),
+            TopicState::Missing => {}
+            TopicState::Refused(code) => {
+                return Err(errors::coded(Phase::Deliver, format!("topic {topic} cannot be described"), code));
+            }
+        }
+        self.create(topic, spec).await?;
         // Not seeing it yet is no failure: the records wait for it in the client.
         self.look(topic, Client::describe_topic).await.map(drop)
     }

@@ -11,7 +11,8 @@
 use bson::Timestamp;
 use bytes::{BufMut, Bytes, BytesMut};
 use serde_json::{Map, Value as Json};
-use thalweg_core::position::{OffsetMap, Position, PositionCodec, UNDELIVERED};
+use sha2::{Digest, Sha256};
+use thalweg_core::position::{ChangeId, OffsetMap, Position, PositionCodec, UNDELIVERED, hex};
 use thalweg_core::record::TextForm;
 use thalweg_core::snapshot::is_state;
 use thalweg_core::transaction::OpenTransaction;
@@ -379,6 +380,20 @@ impl PositionCodec for MongoCodec {
         MongoPosition::from_offset(offset).map(|p| p.encode())
     }
 
+    /// The cluster time, and in it the place in the transaction with the beginning of a hash of the token:
+    /// different shards may have changes at the same time and place.
+    fn change_id(&self, position: &Position) -> ChangeId {
+        let position = MongoPosition::decode(position);
+        let time = position.as_ref().and_then(MongoPosition::time).unwrap_or(Timestamp { time: 0, increment: 0 });
+        let token = position.as_ref().and_then(|p| p.token.as_ref());
+        let place = token.and_then(Token::place).unwrap_or(0);
+        let hash = Sha256::digest(token.map(Token::as_bytes).unwrap_or_default());
+        ChangeId {
+            lsn: format!("{:010}:{:010}", time.time, time.increment),
+            seq: format!("{place:010}-{}", hex(&hash[..8])),
+        }
+    }
+
     fn check_partition(&self, partition: &Map<String, Json>) -> Result<(), String> {
         let text = |name: &str| partition.get(name).and_then(Json::as_str).is_some_and(|t| !t.is_empty());
         if !text("server_id") {
@@ -579,5 +594,26 @@ mod tests {
             let again = MongoPosition::from_offset(&position.to_offset());
             prop_assert_eq!(again, Ok(position));
         }
+    }
+
+    /// What a consumer drops repeats by: equal for one event however it was stored and read, different for
+    /// two at the same time, and as text in their order.
+    #[test]
+    fn changes_are_told_apart() {
+        let id = |place: &str| {
+            let mut position = MongoPosition::at(Timestamp { time: 1_795_972_821, increment: 2 });
+            position.token = Some(Token::from_text(&format!("826B0C5ED5000000022B022C0100{place}6E5A")));
+            let encoded = position.encode();
+            let id = MongoCodec.change_id(&encoded);
+            let stored = MongoCodec.from_offset(&MongoCodec.to_offset(&encoded)).unwrap();
+            assert_eq!(MongoCodec.change_id(&stored), id);
+            id
+        };
+        let ids = ["29", "2B02", "2B04", "2C0100"].map(id);
+        assert!(ids.iter().all(|id| id.lsn == "1795972821:0000000002"));
+        assert!(ids.is_sorted_by(|a, b| a.seq < b.seq), "{ids:?}");
+        assert!(ids[1].seq.starts_with("0000000001-") && ids[1].seq.len() == 27, "{ids:?}");
+        let elsewhere = id("2B026E5A01");
+        assert!(elsewhere.lsn == ids[1].lsn && elsewhere.seq != ids[1].seq && elsewhere.seq[..11] == ids[1].seq[..11]);
     }
 }

@@ -65,8 +65,17 @@ impl Token {
         self.invalidate_flag() == Some(TRUE)
     }
 
-    /// The byte behind time, version, kind of token and place in the transaction.
+    /// Place of the event among those of its transaction, or of one oplog entry.
+    pub fn place(&self) -> Option<u32> {
+        self.front().map(|(place, _)| place)
+    }
+
     fn invalidate_flag(&self) -> Option<u8> {
+        self.front()?.1
+    }
+
+    /// Place in the transaction, and the byte behind time, version, kind of token and that place.
+    fn front(&self) -> Option<(u32, Option<u8>)> {
         let data = self.data();
         let (first, mut rest) = data.split_first()?;
         rest = rest.get(8..)?;
@@ -87,8 +96,10 @@ impl Token {
             return None;
         }
         number()?;
-        number()?;
-        rest.first().copied()
+        let place = number()?;
+        // Numbers are stored shifted by one bit.
+        let place = place.iter().fold(0u64, |n, byte| n << 8 | u64::from(*byte)) >> 1;
+        Some((u32::try_from(place).unwrap_or(u32::MAX), rest.first().copied()))
     }
 
     /// The token's bytes; empty if `_data` is not hex text.
@@ -116,6 +127,7 @@ mod tests {
             assert_eq!(token.to_text(), text);
             assert_eq!(token.time(), Some(Timestamp { time, increment }));
             assert!(!token.is_from_invalidate());
+            assert_eq!(token.place(), Some(0));
             assert_eq!(token.to_document().as_bytes(), token.as_bytes());
         }
     }
@@ -152,5 +164,16 @@ mod tests {
         assert!(Token::new(Bytes::from_static(b"\x05\0\0\0")).is_err());
         let other = Token::new(rawdoc! {"_data": 5, "x": 1}.into_bytes().into());
         assert_eq!(other.map(|t| t.time()), Ok(None));
+    }
+
+    /// Places as the server counts them in a transaction: 0 has a mark of its own, then one byte, then two.
+    #[test]
+    fn places_in_a_transaction() {
+        for (hex, place) in [("29", 0), ("2B02", 1), ("2BFE", 127), ("2C0100", 128), ("2D030D40", 99_999 + 1)] {
+            let token = Token::from_text(&format!("826B0C5ED5000000022B022C0100{hex}6E5A"));
+            assert_eq!(token.place(), Some(place), "{hex}");
+            assert!(!token.is_from_invalidate());
+        }
+        assert_eq!(Token::from_text("zz").place(), None);
     }
 }

@@ -21,6 +21,7 @@ pub struct Landed {
     pub topic: String,
     pub key: String,
     pub value: String,
+    pub headers: Vec<(String, String)>,
     pub acked: bool,
     /// Number of the producer that sent it.
     pub producer: usize,
@@ -327,6 +328,7 @@ impl Producer for Recorder {
             topic: message.topic.to_string(),
             key: text(message.key),
             value: text(message.value),
+            headers: message.headers.iter().map(|(name, value)| (name.to_string(), text(value.as_deref()))).collect(),
             acked: false,
             producer: self.number,
             seq,

@@ -12,7 +12,7 @@ use bytes::Bytes;
 use parking_lot::Mutex;
 use thalweg_config::{OptionTable, Properties, Validation};
 use thalweg_core::Error;
-use thalweg_core::position::{OffsetMap, Position, PositionCodec, SourcePartition};
+use thalweg_core::position::{ChangeId, OffsetMap, Position, PositionCodec, SourcePartition};
 use thalweg_core::progress::PartitionProgress;
 use thalweg_core::record::{Datum, Headers, Record, RenderText, Schema, Text, TextForm, Value};
 use thalweg_core::source::{
@@ -56,6 +56,8 @@ pub struct Script {
     refusals: Mutex<BTreeMap<String, VecDeque<Error>>>,
     /// Values of single events, where they are not the usual ones.
     values: Mutex<BTreeMap<u64, Value>>,
+    /// Records of single events, where more than the value is not the usual.
+    records: Mutex<BTreeMap<u64, Record>>,
     /// The position at which a partition without a stored one starts.
     pub start_at: Mutex<u64>,
     /// Records come before the starting position, against the contract.
@@ -88,6 +90,7 @@ impl Script {
             faults: Mutex::default(),
             refusals: Mutex::default(),
             values: Mutex::default(),
+            records: Mutex::default(),
             start_at: Mutex::new(0),
             forgets_start: AtomicBool::new(false),
             ends: AtomicBool::new(false),
@@ -125,6 +128,9 @@ impl Script {
     pub fn set_value(&self, event: u64, value: Value) {
         self.values.lock().insert(event, value);
     }
+    pub fn set_record(&self, event: u64, record: Record) {
+        self.records.lock().insert(event, record);
+    }
     pub fn has_value(&self, event: u64) -> bool {
         self.values.lock().contains_key(&event)
     }
@@ -139,6 +145,9 @@ impl Script {
     }
 
     fn record(&self, partition: &str, event: u64) -> Record {
+        if let Some(record) = self.records.lock().get(&event) {
+            return Record { position: position(event + 1), ..record.clone() };
+        }
         let value = self.values.lock().get(&event).cloned();
         let schema = Arc::new(Schema::string());
         Record {
@@ -206,6 +215,9 @@ impl PositionCodec for NumberCodec {
     }
     fn check_partition(&self, _: &OffsetMap) -> Result<(), String> {
         Ok(())
+    }
+    fn change_id(&self, position: &Position) -> ChangeId {
+        ChangeId { lsn: number(&self.to_offset(position)).to_string(), seq: "0".to_owned() }
     }
 }
 

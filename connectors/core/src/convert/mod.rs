@@ -1,7 +1,7 @@
 //! Records become bytes: the converters of keys, values and headers.
 //!
 //! `classes` chooses and configures them; `json` (with `json_schema`), `avro`, `text` and `primitive` are
-//! the converters; `headers` keeps the encoded form of the last header list. Shared pieces: `escape`,
+//! the converters; `raw` shows what no converter can write; `headers` keeps the encoded form of the last header list. Shared pieces: `escape`,
 //! `number`, `calendar`, `logical`, `fault`.
 //!
 //! Invariants: a converter appends to the buffer it is given and leaves it as it was when it fails;
@@ -20,6 +20,7 @@ mod json_schema;
 pub(crate) mod logical;
 pub mod number;
 mod primitive;
+mod raw;
 mod text;
 
 use std::sync::Arc;
@@ -31,6 +32,7 @@ pub use escape::{json_escape, json_string};
 pub use headers::HeaderEncoder;
 pub use json::{DecimalFormat, JsonConverter};
 pub use primitive::{Primitive, PrimitiveConverter};
+pub use raw::raw_json;
 pub use text::{SimpleHeaderConverter, StringConverter};
 use thalweg_config::Properties;
 

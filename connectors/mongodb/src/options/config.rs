@@ -11,10 +11,10 @@ use bson::Document;
 use fancy_regex::Regex;
 use thalweg_config::rule::split_plain_list;
 use thalweg_config::{Parsed, Properties, Secret, Settings};
-use thalweg_core::Error;
 use thalweg_core::notification::Notifier;
 use thalweg_core::signal::Channels;
 use thalweg_core::snapshot::Strategy;
+use thalweg_core::{Error, repstance};
 
 use super::{FILTER_OVERRIDES, validate};
 use crate::extended_json::JsonMode;
@@ -288,10 +288,10 @@ impl MongoConfig {
             },
             notifier: Notifier::of(s),
             events: EventConfig {
-                json: JsonMode::parse(s.text_or_empty("json.serialization.mode")),
+                json: json_mode(s, raw),
                 fields: FieldSelector::parse(s.text_or_empty("field.exclude.list"), s.text_or_empty("field.renames"))
                     .map_err(Error::config)?,
-                tombstones: s.bool("tombstones.on.delete"),
+                tombstones: s.bool("tombstones.on.delete") && !repstance::is_chosen(raw),
                 skipped: skipped(s.list("skipped.operations")),
                 extended_headers: s.bool("extended.headers.enabled"),
                 schema_name_adjustment: s.text_or_empty("schema.name.adjustment.mode").to_owned(),
@@ -430,6 +430,14 @@ fn cursor(s: &Settings) -> Result<CursorConfig, Error> {
         },
         max_await: Some(s.millis("cursor.max.await.time.ms")).filter(|d| !d.is_zero()),
     })
+}
+
+/// Format `repstance` has documents as JSON objects, in the form that keys have, unless told otherwise.
+fn json_mode(s: &Settings, raw: &Properties) -> JsonMode {
+    match raw.get("json.serialization.mode") {
+        None if repstance::is_chosen(raw) => JsonMode::Relaxed,
+        _ => JsonMode::parse(s.text_or_empty("json.serialization.mode")),
+    }
 }
 
 fn snapshot(s: &Settings, raw: &Properties) -> Result<SnapshotConfig, Error> {

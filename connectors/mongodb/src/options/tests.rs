@@ -384,3 +384,17 @@ fn a_bad_configuration_lists_every_message() {
     assert_eq!(error.message, "Error configuring an instance of MongoDbConnector; check the logs for details");
     assert_eq!(error.causes.len(), 3);
 }
+
+/// The format has documents as JSON objects whose `_id` looks like the key's, and tombstones of its own.
+#[test]
+fn the_format_repstance_changes_two_defaults() {
+    let parsed = |more: &[(&str, &str)]| {
+        let events = MongoConfig::parse(&properties(more)).unwrap().events;
+        (events.json, events.tombstones)
+    };
+    let format = ("thalweg.format", "repstance");
+    use crate::extended_json::JsonMode;
+    assert_eq!(parsed(&[]), (JsonMode::Legacy, true));
+    assert_eq!(parsed(&[format, ("tombstones.on.delete", "true")]), (JsonMode::Relaxed, false));
+    assert_eq!(parsed(&[format, ("json.serialization.mode", "extended")]), (JsonMode::Extended, false));
+}
