@@ -17,9 +17,12 @@ const UUID: &str = "[0-9a-f]{8}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{12}
 
 static IS_UUID: LazyLock<Option<Regex>> = LazyLock::new(|| Regex::new(&format!("^{UUID}$")).ok());
 
+/// Paths below the payload, and what is hidden there.
+type ByPath = &'static [(&'static str, Class)];
+
 /// Masks for values of messages that have both named fields: change events, the transaction topic, the
 /// notification topic.
-const BY_SHAPE: &[([&str; 2], &[(&str, Class)])] = &[
+const BY_SHAPE: &[([&str; 2], ByPath)] = &[
     (
         ["op", "source"],
         &[
