@@ -2,6 +2,7 @@
 use bson::{Document, doc};
 use futures::FutureExt;
 use thalweg_config::Properties;
+use thalweg_core::signal::Inbox;
 
 use super::*;
 use crate::reply::Reply;
@@ -25,6 +26,8 @@ fn reader(more: &[(&str, &str)]) -> (mpsc::Sender<Result<Feed, Error>>, MongoRea
         decoder: Decoder::new(&config, filter, 0, "run", None),
         fragments: Fragments::default(),
         heartbeat: Heartbeat::new(config.heartbeat_interval, topic, &config.topic_prefix, Instant::now()),
+        ad_hoc: AdHoc::new(&config, Err("no signals here"), mpsc::channel(1).0, Inbox::default()),
+        notifier: config.notifier.clone(),
         batch_size: config.batch_size,
         batch_bytes: config.batch_bytes,
         retriable: None,
@@ -32,6 +35,8 @@ fn reader(more: &[(&str, &str)]) -> (mpsc::Sender<Result<Feed, Error>>, MongoRea
         held: None,
         position: Position::default(),
         snapshot: None,
+        streaming: false,
+        told: false,
         reported: Instant::now(),
         stillness: Stillness::new(Duration::ZERO),
         finished: false,
