@@ -3,12 +3,11 @@
 //! A recording (`tests/golden`) holds a scenario and everything that Debezium answered or emitted for it.
 //! [`replay`] runs its steps again and collects [`Difference`]s. Texts are compared as texts: the order of
 //! fields, spacing and the notation of numbers count; only what differs between any two runs is masked.
-//! What differs on purpose stands in one table ([`deliberate`]), what is being built in another
-//! ([`awaited`]); a row that is no longer true is a fault of its own.
+//! What differs on purpose stands in one table ([`deliberate`]); a row that is no longer true is a fault of
+//! its own.
 //!
 //! It uses no product code: it sees the product through REST and topics, as its users do.
 
-pub mod awaited;
 mod call;
 mod clocks;
 mod compare;

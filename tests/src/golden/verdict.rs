@@ -3,7 +3,6 @@
 use std::fmt::{self, Display, Formatter};
 use std::time::Duration;
 
-use super::awaited::awaits;
 use super::deliberate::explain;
 use super::difference::Difference;
 use super::recording::{Outcome, Recording};
@@ -21,8 +20,6 @@ pub struct Verdict {
     pub error: Option<String>,
     /// What was waited for in vain; explains differences, is none.
     pub notes: Vec<String>,
-    /// A feature without which this cannot be reproduced.
-    pub awaits: Option<&'static str>,
     pub took: Duration,
 }
 
@@ -36,7 +33,6 @@ impl Verdict {
             stale: explained.stale,
             error: None,
             notes: Vec::new(),
-            awaits: awaits(&recording.scenario.name),
             took: Duration::ZERO,
         }
     }
@@ -49,7 +45,6 @@ impl Verdict {
             stale: Vec::new(),
             error: Some(format!("{error:#}")),
             notes: Vec::new(),
-            awaits: awaits(&recording.scenario.name),
             took: Duration::ZERO,
         }
     }
@@ -58,27 +53,18 @@ impl Verdict {
     pub fn is_reproduced(&self) -> bool {
         self.error.is_none() && self.differences.is_empty() && self.stale.is_empty()
     }
-
-    /// Whether that is what was to be expected.
-    pub fn is_as_listed(&self) -> bool {
-        self.is_reproduced() == self.awaits.is_none()
-    }
 }
 
 impl Display for Verdict {
     fn fmt(&self, f: &mut Formatter<'_>) -> fmt::Result {
-        let word = match (self.is_reproduced(), self.awaits) {
-            (true, None) if self.deliberate == 0 => "equal",
-            (true, None) => "different on purpose",
-            (true, Some(_)) => "FAULT: reproduced, remove it from the list in awaited.rs",
-            (false, Some(_)) => "awaited",
-            (false, None) => "FAULT",
+        let word = match (self.is_reproduced(), self.deliberate) {
+            (true, 0) => "equal",
+            (true, _) => "different on purpose",
+            (false, _) => "FAULT",
         };
         write!(f, "{} ({:.1} s): {word}", self.recording, self.took.as_secs_f64())?;
-        match self.awaits {
-            Some(what) if !self.is_reproduced() => return write!(f, ", {what}"),
-            _ if self.is_as_listed() => return Ok(()),
-            _ => {}
+        if self.is_reproduced() {
+            return Ok(());
         }
         let lines = self.error.iter().chain(&self.notes).cloned();
         let lines = lines.chain(self.differences.iter().map(Difference::to_string));

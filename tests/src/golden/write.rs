@@ -5,6 +5,7 @@ use bson::{Document, RawDocumentBuf, doc, rawdoc};
 use mongodb::options::ClientOptions;
 use mongodb::{Client, ClientSession};
 use serde_json::Value;
+use tokio::sync::Mutex;
 
 use super::document::{bson, document};
 use super::names::Names;
@@ -12,6 +13,7 @@ use super::recording::Step;
 
 pub(super) struct Writer {
     client: Client,
+    session: Mutex<Option<ClientSession>>,
     names: Names,
 }
 
@@ -20,16 +22,21 @@ impl Writer {
         let mut options = ClientOptions::parse(uri).await?;
         // Recorded without: a write that may be retried leaves its session in the change.
         options.retry_writes = Some(false);
-        Ok(Self { client: Client::with_options(options)?, names })
+        Ok(Self { client: Client::with_options(options)?, session: Mutex::default(), names })
     }
 
     /// Does the step; false if it is no write.
     pub(super) async fn write(&self, step: &Step) -> Result<bool> {
         let Step::Transaction { transaction, abort } = step else { return self.one(step, None).await };
-        let mut session = self.client.start_session().await?;
+        // Recorded in one session, which the client had used before: its id is in the changes.
+        let mut kept = self.session.lock().await;
+        let session = match &mut *kept {
+            Some(session) => session,
+            None => kept.insert(self.client.start_session().await?),
+        };
         session.start_transaction().await?;
         for step in transaction {
-            if !self.one(step, Some(&mut session)).await? {
+            if !self.one(step, Some(session)).await? {
                 bail!("a transaction has a step that is no write: {step:?}");
             }
         }

@@ -35,7 +35,7 @@ pub(super) const OPTIONS: &[OptionDef] = &[
     shared("event.processing.failure.handling.mode"),
     shared("max.batch.size"),
     shared("max.queue.size"),
-    shared("poll.interval.ms").inert("the server is asked again as soon as it has answered"),
+    shared("poll.interval.ms"),
     shared("max.queue.size.in.bytes"),
     shared("provide.transaction.metadata"),
     shared("skipped.operations").check(checks::skipped_operations),
