@@ -59,6 +59,21 @@ pub const DELIBERATE: &[Deliberate] = &[
         reason: "without the view behind it, this is the last document of the snapshot",
     },
     Deliberate {
+        recording: "create-duplicate-and-get",
+        what: Differs {
+            place: "call * body",
+            path: ".${name}.status.warnings",
+            got: "[*no changes will be captured*]",
+            times: 2,
+        },
+        reason: WARNINGS,
+    },
+    Deliberate {
+        recording: "lifecycle",
+        what: Differs { place: "call * body", path: ".warnings", got: "[*no changes will be captured*]", times: 8 },
+        reason: WARNINGS,
+    },
+    Deliberate {
         recording: "smt-by-logical-table-router-envelope",
         what: Differs { place: "topic ${prefix}.${db}.all", path: "", got: "2 messages", times: 1 },
         reason: ENVELOPES,
@@ -195,6 +210,7 @@ pub const DELIBERATE: &[Deliberate] = &[
 ];
 
 const ENVELOPES: &str = "the router renames topic and schemas of whole change events instead of failing at them";
+const WARNINGS: &str = "the status shows what a look at the source warned of: the lists let nothing pass";
 const CHECKED: &str = "the property is checked";
 const NO_500: &str = "a wrong value is an error on its property, not a failed validation";
 
