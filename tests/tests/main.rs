@@ -19,6 +19,7 @@ mod secrets;
 mod services;
 mod sharded;
 mod shared;
+mod signals;
 mod spine;
 mod stopping;
 mod transactions;

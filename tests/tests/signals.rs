@@ -1,0 +1,140 @@
+//! Signals from every channel, and an incremental snapshot whose owner dies.
+
+use std::collections::BTreeMap;
+use std::time::Duration;
+
+use anyhow::{Context, Result};
+use bson::{Document, doc};
+use rdkafka::ClientConfig;
+use rdkafka::producer::{FutureProducer, FutureRecord};
+use serde_json::{Value, json};
+use thalweg_tests::{Cluster, Topic};
+
+use crate::shared::{connector, kafka, mongo, unique, with};
+
+const SOON: Duration = Duration::from_secs(60);
+
+#[tokio::test(flavor = "multi_thread")]
+async fn signals_come_through_a_topic_and_a_file() -> Result<()> {
+    let (broker, set) = (kafka().await?, mongo().await?);
+    let cluster = Cluster::start(1, &broker.bootstrap(), &[]).await?;
+    let (name, database) = (unique("signals"), unique("db"));
+    let db = set.client().await?.database(&database);
+    db.collection::<Document>("a").insert_many((0..5).map(|i| doc! {"_id": i})).await?;
+    db.collection::<Document>("b").insert_many((0..3).map(|i| doc! {"_id": i})).await?;
+    let dir = tempfile::tempdir()?;
+    let file = dir.path().join("signals.txt");
+    let collection = format!("{database}.signals");
+    let options = [
+        ("snapshot.mode", "no_data"),
+        ("signal.data.collection", &*collection),
+        ("signal.enabled.channels", "kafka,file"),
+        ("signal.poll.interval.ms", "100"),
+        ("signal.file", file.to_str().context("path")?),
+        ("notification.enabled.channels", "sink"),
+        ("notification.sink.topic.name", &*format!("{name}.notices")),
+    ];
+    let rest = cluster.rest()?;
+    rest.create(&name, with(connector(set, &name, &database), &options)).await?;
+    rest.awaits(&name, 1, "RUNNING").await?;
+    rest.awaits_offset(&name).await?;
+
+    let producer: FutureProducer = ClientConfig::new().set("bootstrap.servers", broker.bootstrap()).create()?;
+    let topic = format!("{name}-signal");
+    let send = async |key: &str, value: String| {
+        let record = FutureRecord::to(&topic).key(key).payload(&value).partition(0);
+        producer.send(record, SOON).await.map_err(|(error, _)| error)
+    };
+    let ask = |collection: &str, kind: &str| {
+        let data = json!({"data-collections": [format!("{database}.{collection}")], "type": kind});
+        json!({"id": format!("ask-{collection}"), "type": "execute-snapshot", "data": data}).to_string()
+    };
+    // One that is meant for another connector, and one that is none.
+    send("other", ask("b", "incremental")).await?;
+    send(&name, "nonsense".into()).await?;
+    send(&name, ask("a", "incremental")).await?;
+    let read = Topic::read(&broker.bootstrap(), &format!("{name}.{database}.a"))?.take(5, SOON).await?;
+    assert!(read.iter().all(|r| r.value_json()["source"]["snapshot"] == "incremental"));
+
+    std::fs::write(&file, ask("b", "blocking"))?;
+    let read = Topic::read(&broker.bootstrap(), &format!("{name}.{database}.b"))?.take(3, SOON).await?;
+    let marks: Vec<Value> = read.iter().map(|r| r.value_json()["source"]["snapshot"].clone()).collect();
+    assert_eq!(marks, ["true", "true", "last"]);
+    assert_eq!(std::fs::read(&file)?, b"");
+
+    let notices = Topic::read(&broker.bootstrap(), &format!("{name}.notices"))?;
+    let mut told = Vec::new();
+    notices
+        .until(SOON, |notice| {
+            let notice = notice.value_json();
+            told.push(format!("{} {}", notice["aggregate_type"], notice["type"]).replace('"', ""));
+            told.last().is_some_and(|last| last == "Initial Snapshot COMPLETED")
+        })
+        .await?;
+    assert_eq!(told[..2], ["Initial Snapshot SKIPPED", "Incremental Snapshot STARTED"]);
+    assert!(told.contains(&"Incremental Snapshot COMPLETED".to_owned()), "{told:?}");
+    Ok(())
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn an_incremental_snapshot_goes_on_where_its_owner_died() -> Result<()> {
+    const ROWS: i32 = 12_000;
+    let (broker, set) = (kafka().await?, mongo().await?);
+    let mut cluster = Cluster::start(3, &broker.bootstrap(), &[]).await?;
+    let (name, database) = (unique("chunks"), unique("db"));
+    let db = set.client().await?.database(&database);
+    let rows = db.collection::<Document>("rows");
+    rows.insert_many((0..ROWS).map(|i| doc! {"_id": i, "n": 0})).await?;
+    let collection = format!("{database}.signals");
+    let options = [
+        ("snapshot.mode", "no_data"),
+        ("signal.data.collection", &*collection),
+        ("incremental.snapshot.chunk.size", "100"),
+    ];
+    let rest = cluster.rest()?;
+    rest.create(&name, with(connector(set, &name, &database), &options)).await?;
+    rest.awaits(&name, 1, "RUNNING").await?;
+    rest.awaits_offset(&name).await?;
+    let data = doc! {"data-collections": [format!("{database}.rows")]};
+    let signal = doc! {"_id": "s1", "type": "execute-snapshot", "data": data};
+    db.collection::<Document>("signals").insert_one(signal).await?;
+
+    let topic = Topic::read(&broker.bootstrap(), &format!("{name}.{database}.rows"))?;
+    let mut seen: BTreeMap<String, Value> = BTreeMap::new();
+    let mut reads = 0;
+    let mut apply = |record: thalweg_tests::Received, reads: &mut i32| {
+        let value = record.value_json();
+        *reads += i32::from(value["op"] == "r");
+        let after = serde_json::from_str(value["after"].as_str().unwrap_or("null")).unwrap_or(Value::Null);
+        seen.insert(record.key.unwrap_or_default(), after);
+        seen.len()
+    };
+    topic
+        .until(SOON, |record| {
+            apply(record, &mut reads);
+            reads >= 4_000
+        })
+        .await?;
+    let owner = cluster.owner(&name, 0).await?;
+    cluster.nodes[owner].kill()?;
+    // What changes while nobody reads is newer than what a chunk had.
+    for i in (0..ROWS).step_by(97) {
+        rows.update_one(doc! {"_id": i}, doc! {"$set": {"n": 1}}).await?;
+    }
+    rows.insert_one(doc! {"_id": ROWS, "n": 2}).await?;
+    let mut changed = 0;
+    topic
+        .until(SOON, |record| {
+            changed += i32::from(record.value_json()["op"] != "r");
+            apply(record, &mut reads) == ROWS as usize + 1 && changed > ROWS / 97
+        })
+        .await?;
+    // It did not begin anew: only what was read and not yet committed is repeated.
+    assert!(reads < ROWS + 4_000, "{reads} rows read");
+    for (key, row) in &seen {
+        let id = row["_id"].as_i64().context(key.clone())?;
+        let n = if id == i64::from(ROWS) { 2 } else { i64::from(id % 97 == 0) };
+        assert_eq!(row["n"], n, "{key}");
+    }
+    Ok(())
+}
