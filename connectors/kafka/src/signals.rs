@@ -8,10 +8,9 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use async_trait::async_trait;
-use parking_lot::Mutex;
 use rdkafka::consumer::{BaseConsumer, CommitMode, Consumer};
 use rdkafka::message::Message as _;
-use rdkafka::{Offset, TopicPartitionList};
+use rdkafka::{ClientConfig, Offset, TopicPartitionList};
 use thalweg_config::Properties;
 use thalweg_core::delivery::ProducerIdentity;
 use thalweg_core::error::Result;
@@ -28,11 +27,13 @@ use crate::trouble::PlainContext;
 const MOST: usize = 500;
 /// Longest wait for a message: connecting is part of the first one.
 const POLL: Duration = Duration::from_millis(500);
-/// Where reading is known to the consumer itself, nothing is asked of the group.
 const POLICY: &str = "connector.client.config.override.policy";
 
 pub(crate) struct SignalTopic {
-    consumer: Arc<Mutex<BaseConsumer<PlainContext>>>,
+    config: ClientConfig,
+    /// None while the topic is not known to be there: a consumer that has once found it missing does not
+    /// look again for minutes.
+    consumer: Option<BaseConsumer<PlainContext>>,
     topic: Arc<str>,
     key: Arc<str>,
 }
@@ -63,30 +64,46 @@ impl SignalTopic {
         config.set("group.id", &*channel.group);
         config.set("enable.auto.commit", "false");
         config.set("auto.offset.reset", "earliest");
-        let topic = channel.topic.clone();
-        let consumer = blocking(move || {
-            let failed = |e| errors::client(Phase::Start, "creating the consumer of signals", &e);
-            let consumer: BaseConsumer<PlainContext> =
-                config.create_with_context(PlainContext::new("signals")).map_err(failed)?;
-            let mut place = TopicPartitionList::new();
-            place.add_partition_offset(&topic, 0, Offset::Stored).map_err(failed)?;
-            consumer.assign(&place).map_err(failed)?;
-            Ok(consumer)
-        })
-        .await?;
-        Ok(Self { consumer: Arc::new(Mutex::new(consumer)), topic: channel.topic.clone(), key: channel.key.clone() })
+        Ok(Self { config, consumer: None, topic: channel.topic.clone(), key: channel.key.clone() })
     }
 }
 
 #[async_trait]
 impl SignalChannel for SignalTopic {
     async fn poll(&mut self) -> Result<Vec<Signal>> {
-        let (consumer, topic, key) = (self.consumer.clone(), self.topic.clone(), self.key.clone());
-        blocking(move || read(&consumer.lock(), &topic, &key)).await
+        let (consumer, config) = (self.consumer.take(), self.config.clone());
+        let (topic, key) = (self.topic.clone(), self.key.clone());
+        let read = blocking(move || {
+            let consumer = match consumer {
+                Some(consumer) => consumer,
+                None => start(&config, &topic)?,
+            };
+            let read = read(&consumer, &topic, &key)?;
+            Ok((consumer, read))
+        });
+        let (consumer, Read { signals, missing }) = read.await?;
+        self.consumer = Some(consumer).filter(|_| !missing);
+        Ok(signals)
     }
 }
 
-fn read(consumer: &BaseConsumer<PlainContext>, topic: &str, key: &str) -> Result<Vec<Signal>> {
+fn start(config: &ClientConfig, topic: &str) -> Result<BaseConsumer<PlainContext>> {
+    let failed = |e| errors::client(Phase::Start, "creating the consumer of signals", &e);
+    let consumer: BaseConsumer<PlainContext> =
+        config.create_with_context(PlainContext::new("signals")).map_err(failed)?;
+    let mut place = TopicPartitionList::new();
+    place.add_partition_offset(topic, 0, Offset::Stored).map_err(failed)?;
+    consumer.assign(&place).map_err(failed)?;
+    Ok(consumer)
+}
+
+struct Read {
+    signals: Vec<Signal>,
+    /// There is no such topic yet.
+    missing: bool,
+}
+
+fn read(consumer: &BaseConsumer<PlainContext>, topic: &str, key: &str) -> Result<Read> {
     // What was returned before is in the hands of the readers.
     if let Err(error) = consumer.commit_consumer_state(CommitMode::Sync)
         && !matches!(error.rdkafka_error_code(), Some(rdkafka::error::RDKafkaErrorCode::NoOffset))
@@ -109,12 +126,15 @@ fn read(consumer: &BaseConsumer<PlainContext>, topic: &str, key: &str) -> Result
             Some(Err(error)) => {
                 let error = errors::client(Phase::Stream, "reading signals", &error);
                 // The topic may come to be later; connections are the client's own care.
-                if error.kind == ErrorKind::TopicMissing || error.is_retriable() {
+                if error.kind == ErrorKind::TopicMissing {
+                    return Ok(Read { signals, missing: true });
+                }
+                if error.is_retriable() {
                     break;
                 }
                 return Err(error);
             }
         }
     }
-    Ok(signals)
+    Ok(Read { signals, missing: false })
 }

@@ -112,12 +112,10 @@ impl AdHoc {
 
     /// Sees to it that the next chunk is being read, if it is time for one.
     pub(crate) fn go_on(&mut self) {
-        if self.worker.as_ref().is_some_and(|worker| !worker.is_finished()) {
-            return;
-        }
         let Ok(chunks) = &self.chunks else { return };
         if let Some(order) = self.incremental.order() {
             let (chunks, out) = (chunks.clone(), self.arrivals.0.clone());
+            // The one before has at most its second watermark to be told of, which was seen already.
             self.worker = Some(tokio::spawn(async move { read_chunk(&*chunks, order, out).await }.in_current_span()));
         }
     }
@@ -236,7 +234,9 @@ impl AdHoc {
             },
             Action::StopSnapshot(stopped) => {
                 let notices = self.incremental.stop(&stopped);
-                self.give_up_chunk_if_idle();
+                if !self.incremental.is_reading() {
+                    self.give_up_chunk();
+                }
                 notices
             }
             Action::PauseSnapshot => {
@@ -257,12 +257,6 @@ impl AdHoc {
                 signal = signal.id,
                 "too many blocking snapshots are waiting, or nothing is streamed; this one is ignored"
             );
-        }
-    }
-
-    fn give_up_chunk_if_idle(&mut self) {
-        if !self.incremental.is_running() {
-            self.give_up_chunk();
         }
     }
 

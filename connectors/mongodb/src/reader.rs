@@ -24,7 +24,7 @@ use thalweg_core::{Error, ErrorKind, Phase, Policy};
 use tokio::sync::mpsc;
 use tokio::task::JoinHandle;
 use tokio_util::sync::{CancellationToken, DropGuard};
-use tracing::{info, warn};
+use tracing::{Instrument, info, warn};
 
 use crate::ad_hoc::{AdHoc, Aside};
 use crate::change::Change;
@@ -109,7 +109,7 @@ impl MongoReader {
         let topic = TopicNaming::new(naming_rules(config)).heartbeat();
         Self {
             feed,
-            pump: tokio::spawn(pump.run(stop.clone())),
+            pump: tokio::spawn(pump.run(stop.clone()).in_current_span()),
             _guard: stop.clone().drop_guard(),
             stop,
             progress: context.progress.clone(),

@@ -79,6 +79,9 @@ impl MongoTask {
         if matches!(self.config.capture.scope, CaptureScope::Collection(_)) {
             return Err("with capture.scope=collection the signal collection is not in the stream");
         }
+        if matches!(&self.config.capture.scope, CaptureScope::Database(db) if *db != signals.db) {
+            return Err("with capture.scope=database the signal collection has to be in that database");
+        }
         let (config, filter) = (self.config.clone(), self.filter.clone());
         Ok(Arc::new(Chunks::new(config, filter, uri.clone(), signals.clone())))
     }

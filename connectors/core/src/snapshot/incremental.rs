@@ -238,6 +238,11 @@ impl<R> Incremental<R> {
         })
     }
 
+    /// Whether a chunk is under way.
+    pub fn is_reading(&self) -> bool {
+        self.window.is_some()
+    }
+
     /// Whether changes of keys matter now.
     pub fn is_open(&self) -> bool {
         self.window.as_ref().is_some_and(|w| w.open)
