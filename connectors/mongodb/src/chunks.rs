@@ -105,6 +105,11 @@ fn place(document: &RawDocument) -> Option<Bytes> {
     Some(Bytes::from(place.into_bytes()))
 }
 
+/// The same of a document as bytes.
+pub(crate) fn place_of(document: &[u8]) -> Option<Bytes> {
+    place(RawDocument::from_bytes(document).ok()?)
+}
+
 /// What a change of the document has as its key: type and bytes of the `_id`.
 pub(crate) fn key(document: &[u8]) -> Option<Bytes> {
     let id = id_of(document).ok()?;

@@ -379,6 +379,13 @@ impl Decoder {
         self.reading = None;
     }
 
+    /// Records of the snapshot carry from now on that it has come so far.
+    pub fn set_snapshot_position(&mut self, position: Position) {
+        if let Some(reading) = &mut self.reading {
+            reading.unfinished = position;
+        }
+    }
+
     /// What records of the snapshot carry, but for its last one.
     pub fn snapshot_position(&self) -> Position {
         self.reading.as_ref().map_or_else(|| self.last.clone(), |reading| reading.unfinished.clone())

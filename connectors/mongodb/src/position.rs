@@ -14,9 +14,10 @@ use serde_json::{Map, Value as Json};
 use sha2::{Digest, Sha256};
 use thalweg_core::position::{ChangeId, OffsetMap, Position, PositionCodec, UNDELIVERED, hex};
 use thalweg_core::record::TextForm;
-use thalweg_core::snapshot::is_state;
+use thalweg_core::snapshot::{COPIED, Copied, is_state};
 use thalweg_core::transaction::OpenTransaction;
 
+use crate::chunks::PlaceText;
 use crate::extended_json::{self, Writer};
 use crate::raw::{self, Elements, kind};
 use crate::token::Token;
@@ -103,6 +104,28 @@ impl MongoPosition {
     pub fn beside(mut self, snapshot: Option<&OffsetMap>) -> Self {
         self.others.retain(|member, _| !is_state(member));
         self.others.extend(snapshot.cloned().unwrap_or_default());
+        self
+    }
+
+    /// How far the snapshot has come that began here.
+    pub fn copied(&self) -> Option<Result<Copied, String>> {
+        let text = self.others.get(COPIED)?.as_str()?;
+        Some(Copied::from_text(text, &PlaceText))
+    }
+
+    /// The begin of a snapshot that has come so far.
+    pub fn with_copied(mut self, copied: &Copied) -> Self {
+        self.others.remove(COPIED);
+        if let Some(text) = copied.to_text(&PlaceText) {
+            self.others.insert(COPIED.into(), text.into());
+        }
+        self
+    }
+
+    /// The place at which a snapshot began, without what is said of the snapshot.
+    pub fn begin_of_snapshot(mut self) -> Self {
+        (self.unfinished, self.undelivered) = (false, false);
+        self.others.remove(COPIED);
         self
     }
 

@@ -10,6 +10,7 @@ use std::sync::Arc;
 
 use thalweg_config::Secret;
 use thalweg_core::progress::{PartitionProgress, SnapshotProgress};
+use thalweg_core::snapshot::Copied;
 use thalweg_core::{Error, ErrorKind, Phase};
 use tokio::sync::{Mutex, mpsc};
 use tokio_util::sync::CancellationToken;
@@ -46,6 +47,12 @@ pub(crate) enum Part {
         replica_set: Arc<str>,
         of: usize,
     },
+}
+
+/// Where a snapshot began, and how far it has come.
+struct Begun {
+    position: MongoPosition,
+    copied: Copied,
 }
 
 pub(crate) struct Pump {
@@ -118,11 +125,15 @@ impl Pump {
             Some(position) if position.is_unfinished() => Known::Unfinished,
             Some(_) => Known::Position,
         };
+        let mut resumed = None;
         match known {
             Known::Nothing => info!("no previous offset has been found"),
             Known::Unfinished => {
                 mode.check_unfinished()?;
-                info!("the previous snapshot was not finished, it is taken again");
+                resumed = self.resumable(link, &settings, position.as_ref()).await?;
+                if resumed.is_none() {
+                    info!("the previous snapshot was not finished, it is taken again");
+                }
             }
             Known::Position => {}
         }
@@ -143,7 +154,7 @@ impl Pump {
             if losses > 0 || mode.reads(known) {
                 stream = None;
                 self.progress.rest(self.config.snapshot.delay).await;
-                position = Some(self.copy(link, &settings).await?);
+                position = Some(self.copy(link, &settings, resumed.take(), announced).await?);
                 (known, announced) = (Known::Position, true);
                 if mode.streams() {
                     self.progress.rest(self.config.snapshot.streaming_delay).await;
@@ -303,12 +314,59 @@ impl Pump {
         }
     }
 
+    /// How far the snapshot has come that began at `position`, if it can go on: its changes since then
+    /// must still be there.
+    async fn resumable(
+        &self,
+        link: &mut Link,
+        settings: &StreamSettings,
+        position: Option<&MongoPosition>,
+    ) -> Result<Option<Begun>, Error> {
+        let Some(position) = position.filter(|_| self.config.snapshot.resumes && self.config.snapshot.mode.goes_on())
+        else {
+            return Ok(None);
+        };
+        let copied = match position.copied() {
+            None => return Ok(None),
+            Some(Ok(copied)) => copied,
+            Some(Err(why)) => {
+                warn!(why, "the stored state of the snapshot cannot be used, the snapshot begins anew");
+                return Ok(None);
+            }
+        };
+        let begin = position.clone().begin_of_snapshot();
+        if self.config.snapshot.mode.streams() {
+            let mut start = StartAt::behind(&begin);
+            match link.open(settings, &mut start, false, &self.budget, Phase::Start).await {
+                Ok(_) => {}
+                Err(Ended::Final(error)) => return Err(located(error, &start)),
+                Err(Ended::Lost(error)) => {
+                    warn!(%error, "the position at which the snapshot began is lost, the snapshot begins anew");
+                    return Ok(None);
+                }
+            }
+        }
+        info!("the previous snapshot was not finished, it goes on");
+        Ok(Some(Begun { position: begin, copied }))
+    }
+
     /// A complete snapshot; the position from which the stream goes on.
-    async fn copy(&self, link: &mut Link, settings: &StreamSettings) -> Result<MongoPosition, Error> {
-        let position = self.present(link, settings).await?;
-        self.send(Feed::Start(position.clone().begun())).await?;
+    async fn copy(
+        &self,
+        link: &mut Link,
+        settings: &StreamSettings,
+        resumed: Option<Begun>,
+        announced: bool,
+    ) -> Result<MongoPosition, Error> {
+        let (Begun { position, copied }, announced) = match resumed {
+            Some(begun) => (begun, announced),
+            None => (Begun { position: self.present(link, settings).await?, copied: Copied::default() }, false),
+        };
+        if !announced {
+            self.send(Feed::Start(position.clone().with_copied(&copied).begun())).await?;
+        }
         let selection = SnapshotSelection::new(&self.config.snapshot.include)?;
-        self.copy_selected(link, settings, &position, &selection, false).await?;
+        self.copy_selected(link, settings, Begun { position: position.clone(), copied }, &selection, false).await?;
         Ok(position)
     }
 
@@ -318,8 +376,8 @@ impl Pump {
         info!(signal = asked.signal, "the stream waits for a blocking snapshot");
         let taken = async {
             let selection = SnapshotSelection::asked(&asked.request)?;
-            let position = self.present(link, settings).await?;
-            self.copy_selected(link, settings, &position, &selection, true).await
+            let begun = Begun { position: self.present(link, settings).await?, copied: Copied::default() };
+            self.copy_selected(link, settings, begun, &selection, true).await
         };
         if let Err(error) = taken.await {
             warn!(signal = asked.signal, %error, "the blocking snapshot failed and is not repeated, the stream goes on");
@@ -332,14 +390,19 @@ impl Pump {
         &self,
         link: &mut Link,
         settings: &StreamSettings,
-        position: &MongoPosition,
+        begun: Begun,
         selection: &SnapshotSelection,
         blocking: bool,
     ) -> Result<(), Error> {
+        let Begun { position, copied } = begun;
         let captured: Vec<_> =
             self.captured(link).await?.into_iter().filter(|l| !self.filter.is_signals(&l.namespace)).collect();
-        let list = async |client| snapshot::sources(&client, &self.config, selection, captured.clone()).await;
-        let sources = link.insist(Phase::Snapshot, list).await?;
+        let list = async |client| {
+            let mut copied = copied.clone();
+            let sources = snapshot::sources(&client, &self.config, selection, captured.clone(), &mut copied).await?;
+            Ok((sources, copied))
+        };
+        let (sources, copied) = link.insist(Phase::Snapshot, list).await?;
         let expected: BTreeMap<String, SnapshotProgress> = sources
             .iter()
             .map(|s| {
@@ -347,7 +410,7 @@ impl Pump {
                 (s.namespace.to_string(), SnapshotProgress { expected, ..SnapshotProgress::default() })
             })
             .collect();
-        self.send(Feed::Snapshot { position: position.clone(), expected, blocking }).await?;
+        self.send(Feed::Snapshot { position: position.clone(), expected, copied, blocking }).await?;
         let copier = Copier {
             client: link.client.clone(),
             out: self.out.clone(),

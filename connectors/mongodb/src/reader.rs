@@ -5,7 +5,7 @@
 //! reply may become several. Of a snapshot one document is held back until the next one is there:
 //! the very last gets its mark and with it the position of a completed snapshot.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, HashSet};
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
@@ -19,6 +19,7 @@ use thalweg_core::notification::{Notice, Notifier};
 use thalweg_core::position::Position;
 use thalweg_core::progress::{PartitionProgress, SnapshotProgress};
 use thalweg_core::record::Record;
+use thalweg_core::snapshot::{Advance, Copied};
 use thalweg_core::source::{Batch, PartitionContext, PartitionReader, TaskSpec};
 use thalweg_core::{Error, ErrorKind, Phase, Policy};
 use tokio::sync::mpsc;
@@ -28,8 +29,9 @@ use tracing::{Instrument, info, warn};
 
 use crate::ad_hoc::{AdHoc, Aside};
 use crate::change::Change;
+use crate::chunks;
 use crate::event::{Decoder, Fate};
-use crate::feed::Feed;
+use crate::feed::{Feed, Part as SnapshotPart};
 use crate::filter::NamespaceFilter;
 use crate::namespace::Namespace;
 use crate::options::MongoConfig;
@@ -48,15 +50,34 @@ const RECORD_BYTES: usize = 512;
 /// What is being decoded.
 enum Work {
     Nothing,
-    Reading { namespace: Arc<Namespace>, table: String, documents: Documents, finished: bool },
+    Reading(Reading),
     Changes { documents: Documents, token: Option<Bytes> },
+}
+
+/// A reply with documents of a snapshot.
+struct Reading {
+    namespace: Arc<Namespace>,
+    table: String,
+    documents: Documents,
+    part: SnapshotPart,
+    /// The last document so far.
+    last: Option<Bytes>,
 }
 
 /// A snapshot that is being read.
 enum Taking {
-    /// Before the stream, from this position.
-    Initial(MongoPosition),
+    /// Before the stream, from this position; it has come so far.
+    Initial(MongoPosition, Copied),
     Blocking,
+}
+
+/// A document that waits for its mark.
+struct Held {
+    namespace: Arc<Namespace>,
+    /// A copy, not to hold on to its reply.
+    document: Bytes,
+    /// How far the snapshot has come with it.
+    advances: Vec<Advance>,
 }
 
 pub(crate) struct MongoReader {
@@ -77,8 +98,9 @@ pub(crate) struct MongoReader {
     /// Messages that turn a failure into a retry.
     retriable: Option<Regex>,
     work: Work,
-    /// The document that waits for its mark; a copy, not to hold on to its reply.
-    held: Option<(Arc<Namespace>, Bytes)>,
+    held: Option<Held>,
+    /// Collections of which something was read in this snapshot.
+    begun: HashSet<Arc<Namespace>>,
     /// Behind everything returned so far.
     position: Position,
     snapshot: Option<Taking>,
@@ -123,6 +145,7 @@ impl MongoReader {
             retriable: config.retriable.clone(),
             work: Work::Nothing,
             held: None,
+            begun: HashSet::new(),
             position: Position::default(),
             snapshot: None,
             streaming: false,
@@ -142,13 +165,24 @@ impl MongoReader {
                 self.streaming = false;
                 Ok(Some(self.move_to(&position)))
             }
-            Feed::Snapshot { position, expected, blocking } => Ok(self.begin(position, expected, blocking)),
-            Feed::Read { namespace, documents, begun, finished } => {
+            Feed::Snapshot { position, expected, copied, blocking } => {
+                Ok(self.begin(position, expected, copied, blocking))
+            }
+            Feed::Read { namespace, documents, part } => {
                 let table = namespace.to_string();
-                let notice =
-                    begun.then(|| Notice::initial("IN_PROGRESS").with("current_collection_in_progress", &*table));
-                self.work = Work::Reading { namespace, table, documents, finished };
+                let notice = self
+                    .begun
+                    .insert(namespace.clone())
+                    .then(|| Notice::initial("IN_PROGRESS").with("current_collection_in_progress", &*table));
+                self.work = Work::Reading(Reading { namespace, table, documents, part, last: None });
                 Ok(notice.and_then(|notice| self.tell(vec![notice])))
+            }
+            Feed::CollectionRead(namespace) => {
+                let table = namespace.to_string();
+                self.advance(Advance::CollectionDone { collection: table.clone() });
+                self.progress.snapshot_advanced(&table, 0, true);
+                let notice = Notice::initial("TABLE_SCAN_COMPLETED");
+                Ok(self.tell(vec![notice.with("scanned_collection", table).with("status", "SUCCEEDED")]))
             }
             Feed::Copied => self.completed().map(Some),
             Feed::Aborted => {
@@ -184,9 +218,11 @@ impl MongoReader {
         &mut self,
         position: MongoPosition,
         expected: BTreeMap<String, SnapshotProgress>,
+        copied: Copied,
         blocking: bool,
     ) -> Option<Batch> {
         info!(collections = expected.len(), blocking, "snapshot begins");
+        self.begun.clear();
         self.progress.snapshot_started(expected);
         self.reported = Instant::now();
         self.told = true;
@@ -195,9 +231,39 @@ impl MongoReader {
             Taking::Blocking
         } else {
             self.decoder.snapshot_from(&position);
-            Taking::Initial(position)
+            self.decoder.set_snapshot_position(position.clone().unfinished().with_copied(&copied).encode());
+            Taking::Initial(position, copied)
         });
         self.tell(vec![Notice::initial("STARTED")])
+    }
+
+    /// The snapshot has come further, with the document that waits for its mark if there is one.
+    fn advance(&mut self, advance: Advance) {
+        match &mut self.held {
+            Some(held) => held.advances.push(advance),
+            None => self.apply(vec![advance]),
+        }
+    }
+
+    /// What is sent from now on says that the snapshot has come so far.
+    fn apply(&mut self, advances: Vec<Advance>) {
+        if advances.is_empty() {
+            return;
+        }
+        if let Some(Taking::Initial(position, copied)) = &mut self.snapshot {
+            for advance in advances {
+                copied.apply(advance);
+            }
+            let position = position.clone().unfinished().with_copied(copied);
+            self.decoder.set_snapshot_position(position.encode());
+        }
+    }
+
+    /// Makes the record of a document that got no mark: another one follows.
+    fn release(&mut self, now: SourceTime, batch: &mut Batch) -> Result<(), Error> {
+        let Some(held) = self.held.take() else { return Ok(()) };
+        self.apply(held.advances);
+        self.read(&held.namespace, &held.document, now, batch)
     }
 
     /// A batch of notices, if anybody listens to them.
@@ -271,15 +337,15 @@ impl MongoReader {
     /// The end of a snapshot: its last record, and its position without the mark.
     fn completed(&mut self) -> Result<Batch, Error> {
         let mut batch = Batch::default();
-        if let Some((namespace, document)) = self.held.take()
-            && let Some(mut record) = self.decoder.read(&namespace, &document, SourceTime::now())?
+        if let Some(held) = self.held.take()
+            && let Some(mut record) = self.decoder.read(&held.namespace, &held.document, SourceTime::now())?
         {
             self.decoder.complete(&mut record);
-            add(&mut batch, record, document.len());
+            add(&mut batch, record, held.document.len());
         }
         self.tell_in(vec![Notice::initial("COMPLETED")], &mut batch);
         match self.snapshot.take() {
-            Some(Taking::Initial(position)) => {
+            Some(Taking::Initial(position, _)) => {
                 self.position = position.encode();
                 self.heartbeat.force();
             }
@@ -296,46 +362,36 @@ impl MongoReader {
     fn decode(&mut self) -> Result<Option<Batch>, Error> {
         match std::mem::replace(&mut self.work, Work::Nothing) {
             Work::Nothing => Ok(None),
-            Work::Reading { namespace, table, documents, finished } => {
-                self.decode_reads(namespace, table, documents, finished)
-            }
+            Work::Reading(reading) => self.decode_reads(reading),
             Work::Changes { documents, token } => self.decode_changes(documents, token).map(Some),
         }
     }
 
-    fn decode_reads(
-        &mut self,
-        namespace: Arc<Namespace>,
-        table: String,
-        mut documents: Documents,
-        finished: bool,
-    ) -> Result<Option<Batch>, Error> {
+    fn decode_reads(&mut self, mut reading: Reading) -> Result<Option<Batch>, Error> {
         let mut batch = Batch::default();
         let now = SourceTime::now();
-        let mut last: Option<Bytes> = None;
         let mut rows = 0;
         while rows < self.batch_size && self.has_room(&batch) {
-            let Some(document) = documents.next() else { break };
+            let Some(document) = reading.documents.next() else { break };
             let document = document.map_err(bad_reply)?;
+            if let SnapshotPart::Range { delivered, .. } = &mut reading.part
+                && let Some(delivered) = delivered.take()
+                && chunks::place_of(&document).as_ref() == Some(&delivered)
+            {
+                continue;
+            }
             rows += 1;
-            if let Some((namespace, held)) = self.held.take() {
-                self.read(&namespace, &held, now, &mut batch)?;
-            }
-            if let Some(before) = last.replace(document) {
-                self.read(&namespace, &before, now, &mut batch)?;
+            self.release(now, &mut batch)?;
+            if let Some(before) = reading.last.replace(document) {
+                self.read(&reading.namespace, &before, now, &mut batch)?;
             }
         }
-        if let Some(document) = last {
-            self.held = Some((namespace.clone(), Bytes::copy_from_slice(&document)));
-        }
-        let ended = documents.is_empty();
         PartitionProgress::count(&self.progress.events_read, rows as u64);
-        self.progress.snapshot_advanced(&table, rows as u64, finished && ended);
-        if !ended {
-            self.work = Work::Reading { namespace, table, documents, finished };
-        } else if finished {
-            let notice = Notice::initial("TABLE_SCAN_COMPLETED");
-            self.tell_in(vec![notice.with("scanned_collection", table).with("status", "SUCCEEDED")], &mut batch);
+        self.progress.snapshot_advanced(&reading.table, rows as u64, false);
+        if reading.documents.is_empty() {
+            self.end_of_reply(reading);
+        } else {
+            self.work = Work::Reading(reading);
         }
         if self.reported.elapsed() >= REPORT_EVERY {
             self.report("snapshot");
@@ -346,6 +402,23 @@ impl MongoReader {
 
     fn has_room(&self, batch: &Batch) -> bool {
         self.batch_bytes == 0 || batch.bytes < self.batch_bytes
+    }
+
+    /// The last document of a reply waits: it may be the last of all.
+    fn end_of_reply(&mut self, reading: Reading) {
+        let Reading { namespace, table, part, last, .. } = reading;
+        let key = last.as_ref().and_then(|document| chunks::place_of(document));
+        if let Some(document) = last {
+            let document = Bytes::copy_from_slice(&document);
+            self.held = Some(Held { namespace, document, advances: Vec::new() });
+        }
+        if let SnapshotPart::Range { number: range, ended, .. } = part {
+            if ended {
+                self.advance(Advance::RangeDone { collection: table, range });
+            } else if let Some(key) = key {
+                self.advance(Advance::To { collection: table, range, key });
+            }
+        }
     }
 
     fn read(

@@ -33,6 +33,7 @@ fn reader(more: &[(&str, &str)]) -> (mpsc::Sender<Result<Feed, Error>>, MongoRea
         retriable: None,
         work: Work::Nothing,
         held: None,
+        begun: HashSet::new(),
         position: Position::default(),
         snapshot: None,
         streaming: false,

@@ -1,28 +1,31 @@
 //! Reading whole collections: which ones, how large they are, and their documents as raw replies.
 //!
-//! Several readers take collections from one list; a collection is never split. The documents go
-//! into the same channel as the changes later on, one reply ahead of the decoder. The first error
-//! ends all readers: the snapshot is started over as a whole. Nothing here decodes a document or
-//! knows a position.
+//! Several readers take collections from one list, and of large ones ranges of `_id`, in whose order a
+//! snapshot can go on after an interruption. The documents go into the same channel as the changes later
+//! on, one reply ahead of the decoder. The first error ends all readers. Nothing here decodes a document
+//! or knows a position.
 
 use std::collections::VecDeque;
 use std::sync::Arc;
+use std::sync::atomic::{AtomicUsize, Ordering};
 use std::time::Duration;
 
-use bson::{Bson, Document, RawDocumentBuf, doc};
+use bson::{Bson, Document, RawDocument, RawDocumentBuf, doc};
+use bytes::Bytes;
 use futures::{StreamExt, TryStreamExt};
 use mongodb::error::Error as ServerError;
-use mongodb::options::SelectionCriteria;
+use mongodb::options::{Hint, SelectionCriteria};
 use mongodb::raw_batch_cursor::SessionRawBatchCursor;
 use mongodb::{Client, ClientSession, Database};
 use parking_lot::Mutex;
+use thalweg_core::snapshot::{Copied, Range};
 use tokio::sync::mpsc;
 use tokio::task::JoinSet;
 use tracing::{info, warn};
 
 use crate::errors;
 use crate::failure::Failure;
-use crate::feed::Feed;
+use crate::feed::{Feed, Part};
 use crate::filter::{NamespaceFilter, SnapshotSelection};
 use crate::namespace::Namespace;
 use crate::options::{CaptureScope, MongoConfig};
@@ -35,6 +38,16 @@ const REPLY_BYTES: u64 = 4 << 20;
 
 /// Bounds for the documents in one reply that follow from [`REPLY_BYTES`].
 const DOCUMENTS_PER_REPLY: std::ops::RangeInclusive<u64> = 100..=100_000;
+
+/// A collection with so many documents or bytes is read in ranges.
+const LARGE_DOCUMENTS: u64 = 10_000;
+const LARGE_BYTES: u64 = 64 << 20;
+
+/// Fewest documents that are worth a range.
+const DOCUMENTS_PER_RANGE: u64 = 5_000;
+
+/// Documents that are looked at for each bound between ranges.
+const SAMPLES_PER_RANGE: usize = 20;
 
 /// The server ends sessions, and their cursors, that are not used for 30 minutes.
 const SESSION_REFRESH: Duration = Duration::from_secs(300);
@@ -61,6 +74,16 @@ pub(crate) struct Source {
     /// Estimated number of documents; `None`: unknown.
     pub(crate) expected: Option<u64>,
     batch_size: Option<u32>,
+    /// Ranges of `_id` in which it is read; none: as a whole.
+    ranges: Vec<(usize, Range)>,
+}
+
+/// A part of a collection, as a reader takes it from the list.
+struct Unit {
+    source: Arc<Source>,
+    range: Option<(usize, Range)>,
+    /// Parts of the collection that are not read yet.
+    left: Arc<AtomicUsize>,
 }
 
 fn criteria(client: &Client) -> SelectionCriteria {
@@ -119,10 +142,12 @@ pub(crate) async fn sources(
     config: &MongoConfig,
     selection: &SnapshotSelection,
     captured: Vec<Listed>,
+    copied: &mut Copied,
 ) -> Result<Vec<Source>, Failure> {
     let mut sources = Vec::new();
     for listed in captured {
-        if !selection.selects(&listed.namespace)? {
+        let name = listed.namespace.to_string();
+        if copied.is_done(&name) || !selection.selects(&listed.namespace)? {
             continue;
         }
         let view = listed.kind == "view" && !listed.namespace.coll.starts_with("system.");
@@ -138,7 +163,17 @@ pub(crate) async fn sources(
             0 => size.and_then(|s| s.documents_per_reply()),
             fixed => Some(fixed),
         };
+        if config.snapshot.resumes
+            && listed.streams()
+            && copied.ranges(&name).is_none()
+            && let Some(size) = size.filter(|size| size.is_large())
+        {
+            let parts = config.snapshot.parts.min((size.documents / DOCUMENTS_PER_RANGE) as usize).max(1);
+            copied.divide(&name, ranges(client, &listed.namespace, parts).await?);
+        }
+        let ranges = copied.ranges(&name).into_iter().flatten().map(|(n, range)| (*n, range.clone())).collect();
         sources.push(Source {
+            ranges,
             namespace: Arc::new(listed.namespace),
             // How many documents a filter lets through is not known without reading them.
             expected: size.filter(|_| filter.is_none()).map(|s| s.documents),
@@ -149,6 +184,25 @@ pub(crate) async fn sources(
     Ok(sources)
 }
 
+/// Divides a collection by a sample of its `_id`s, in the order of the server.
+async fn ranges(client: &Client, namespace: &Namespace, parts: usize) -> Result<Vec<Range>, ServerError> {
+    let mut bounds: Vec<Bytes> = Vec::new();
+    if parts > 1 {
+        let size = i64::try_from(parts * SAMPLES_PER_RANGE).unwrap_or(i64::MAX);
+        let stages = [doc! {"$sample": {"size": size}}, doc! {"$project": {"_id": 1}}, doc! {"$sort": {"_id": 1}}];
+        let collection = client.database(&namespace.db).collection::<Document>(&namespace.coll);
+        let sample = collection.aggregate(stages).with_type::<RawDocumentBuf>().selection_criteria(criteria(client));
+        let sample: Vec<RawDocumentBuf> = sample.await?.try_collect().await?;
+        let every = (sample.len() / parts).max(1);
+        bounds =
+            sample.iter().skip(every).step_by(every).take(parts - 1).map(|d| d.as_bytes().to_vec().into()).collect();
+        bounds.dedup();
+    }
+    let begins = std::iter::once(None).chain(bounds.iter().cloned().map(Some));
+    let ends = bounds.iter().cloned().map(Some).chain(std::iter::once(None));
+    Ok(begins.zip(ends).map(|(from, until)| Range { from, behind: false, until }).collect())
+}
+
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 struct Size {
     documents: u64,
@@ -156,6 +210,11 @@ struct Size {
 }
 
 impl Size {
+    /// Worth to go on in the middle of it. Smaller ones are read in the order in which they lie.
+    fn is_large(self) -> bool {
+        self.documents >= LARGE_DOCUMENTS || self.bytes >= LARGE_BYTES
+    }
+
     fn documents_per_reply(self) -> Option<u32> {
         let average = self.bytes.checked_div(self.documents)?.max(1);
         u32::try_from((REPLY_BYTES / average).clamp(*DOCUMENTS_PER_REPLY.start(), *DOCUMENTS_PER_REPLY.end())).ok()
@@ -216,17 +275,20 @@ impl Copier {
     /// Reads all `sources` with up to `threads` readers.
     pub(crate) async fn copy(self, sources: Vec<Source>, threads: usize) -> Result<(), Failed> {
         let mut readers = JoinSet::new();
-        let threads = threads.clamp(1, sources.len().max(1));
-        let queue = Arc::new(Mutex::new(VecDeque::from(sources)));
+        let units: VecDeque<Unit> = sources.into_iter().flat_map(units).collect();
+        let threads = threads.clamp(1, units.len().max(1));
+        let queue = Arc::new(Mutex::new(units));
         for _ in 0..threads {
             let (copier, queue) = (self.clone(), queue.clone());
             readers.spawn(async move {
                 loop {
-                    let Some(source) = queue.lock().pop_front() else { return Ok(()) };
-                    copier
-                        .collection(&source)
-                        .await
-                        .map_err(|error| Failed { namespace: source.namespace.clone(), error })?;
+                    let Some(unit) = queue.lock().pop_front() else { return Ok(()) };
+                    let read = copier.unit(&unit).await;
+                    read.map_err(|error| Failed { namespace: unit.source.namespace.clone(), error })?;
+                    if unit.left.fetch_sub(1, Ordering::AcqRel) == 1 {
+                        // Nobody listens any more: the generation has ended.
+                        let _ = copier.out.send(Ok(Feed::CollectionRead(unit.source.namespace.clone()))).await;
+                    }
                 }
             });
         }
@@ -245,27 +307,30 @@ impl Copier {
         }
     }
 
-    async fn collection(&self, source: &Source) -> Result<(), ServerError> {
+    async fn unit(&self, unit: &Unit) -> Result<(), ServerError> {
         let mut session = self.client.start_session().causal_consistency(false).await?;
         let id = session.id().clone();
         self.sessions.lock().push(id.clone());
-        let read = self.read(source, &mut session).await;
+        let read = self.read(unit, &mut session).await;
         self.sessions.lock().retain(|s| *s != id);
         read
     }
 
-    async fn read(&self, source: &Source, session: &mut ClientSession) -> Result<(), ServerError> {
-        let mut cursor = self.open(source, session).await?;
+    async fn read(&self, unit: &Unit, session: &mut ClientSession) -> Result<(), ServerError> {
+        let mut cursor = self.open(unit, session).await?;
         let mut replies = cursor.stream(session);
         let mut next = within(self.timeout, async { replies.next().await.transpose() }).await?;
-        let mut begun = true;
+        let mut delivered = unit.range.as_ref().and_then(|(_, r)| r.from.clone().filter(|_| r.behind));
         while let Some(batch) = next {
             let reply = Reply::parse(batch, &self.budget)?;
-            let finished = reply.exhausted;
-            let read = Feed::Read { namespace: source.namespace.clone(), documents: reply.documents, begun, finished };
-            begun = false;
+            let ended = reply.exhausted;
+            let part = match &unit.range {
+                None => Part::Whole,
+                Some((number, _)) => Part::Range { number: *number, delivered: delivered.take(), ended },
+            };
+            let read = Feed::Read { namespace: unit.source.namespace.clone(), documents: reply.documents, part };
             let handed_over = self.out.send(Ok(read));
-            if finished {
+            if ended {
                 // Nobody listens any more: the generation has ended.
                 let _ = handed_over.await;
                 return Ok(());
@@ -284,10 +349,21 @@ impl Copier {
         Ok(())
     }
 
-    async fn open(&self, source: &Source, session: &mut ClientSession) -> Result<SessionRawBatchCursor, ServerError> {
+    async fn open(&self, unit: &Unit, session: &mut ClientSession) -> Result<SessionRawBatchCursor, ServerError> {
+        let source = &unit.source;
         let db = self.client.database(&source.namespace.db);
         let collection = db.collection::<RawDocumentBuf>(&source.namespace.coll);
         let mut find = collection.find(source.filter.clone()).selection_criteria(criteria(&self.client));
+        if let Some((_, range)) = &unit.range {
+            let by_id = doc! {"_id": 1};
+            find = find.hint(Hint::Keys(by_id.clone())).sort(by_id);
+            if let Some(from) = &range.from {
+                find = find.min(bound(from)?);
+            }
+            if let Some(until) = &range.until {
+                find = find.max(bound(until)?);
+            }
+        }
         if let Some(batch_size) = source.batch_size {
             find = find.batch_size(batch_size);
         }
@@ -306,6 +382,20 @@ impl Copier {
             }
         }
     }
+}
+
+/// The parts of a collection, each to be read by one reader.
+fn units(source: Source) -> Vec<Unit> {
+    let ranges = source.ranges.clone();
+    let source = Arc::new(source);
+    let left = Arc::new(AtomicUsize::new(ranges.len().max(1)));
+    let unit = |range| Unit { source: source.clone(), range, left: left.clone() };
+    if ranges.is_empty() { vec![unit(None)] } else { ranges.into_iter().map(|range| unit(Some(range))).collect() }
+}
+
+fn bound(place: &Bytes) -> Result<Document, ServerError> {
+    let read = RawDocument::from_bytes(place).and_then(Document::try_from);
+    read.map_err(ServerError::custom)
 }
 
 #[cfg(test)]

@@ -24,6 +24,11 @@ impl SnapshotMode {
         }
     }
 
+    /// Whether a snapshot that was interrupted goes on where it stood: not if each start takes its own.
+    pub(crate) fn goes_on(self) -> bool {
+        matches!(self, Self::Initial | Self::InitialOnly | Self::WhenNeeded)
+    }
+
     /// Whether the change stream is followed.
     pub(crate) fn streams(self) -> bool {
         match self {

@@ -326,3 +326,123 @@ async fn mgo_28_documents_that_are_not_utf_8() -> Result<()> {
     assert_eq!(run.progress.events_failed.load(Ordering::Relaxed), 1);
     run.stop().await
 }
+
+/// Reads on with a new reader after so many records each time, until the snapshot is complete; all
+/// records.
+async fn interrupted(bed: &crate::fixture::Bed, more: &[(&str, &str)], every: usize) -> Result<Vec<Seen>> {
+    let (offsets, config) = (Offsets::new(), bed.config(more));
+    let mut all = Vec::new();
+    loop {
+        let mut run = Run::start(&config, &offsets).await?;
+        for _ in 0..every {
+            let record = run.record().await?;
+            let last = record.snapshot() == "last";
+            all.push(record);
+            if last {
+                let offset = offsets.only();
+                assert!(offset.get("thalweg_snapshot").is_none() && offset.get("initsync").is_none(), "{offset}");
+                run.stop().await?;
+                return Ok(all);
+            }
+        }
+        run.stop().await?;
+    }
+}
+
+fn ids_of<'a>(records: impl IntoIterator<Item = &'a Seen>, collection: &str) -> Vec<i64> {
+    let of = |r: &&Seen| r.value["source"]["collection"] == collection;
+    records.into_iter().filter(of).map(|r| r.after()["_id"].as_i64().unwrap()).collect()
+}
+
+#[tokio::test]
+async fn an_interrupted_snapshot_goes_on_within_a_large_collection() -> Result<()> {
+    let bed = bed("goes_on").await?;
+    let large = bed.db.collection::<Document>("large");
+    // Not in the order in which they lie.
+    large.insert_many((0..12_000).rev().map(|i| doc! {"_id": i})).await?;
+    for name in ["a_small", "z_small"] {
+        bed.db.collection::<Document>(name).insert_many((0..20).map(|i| doc! {"_id": i})).await?;
+    }
+    let fetch = ("snapshot.fetch.size", "500");
+    for more in [vec![fetch], vec![fetch, ("snapshot.max.threads", "3"), ("snapshot.max.threads.multiplier", "2")]] {
+        let all = interrupted(&bed, &more, 2_700).await?;
+        let restarts = all.len() / 2_700;
+        for name in ["a_small", "z_small"] {
+            let read = ids_of(&all, name);
+            let distinct: std::collections::BTreeSet<i64> = read.iter().copied().collect();
+            assert_eq!(distinct, (0..20).collect(), "{name}");
+            assert!(read.len() <= 40, "{name} is read once, or once more where it was interrupted");
+        }
+        let read = ids_of(&all, "large");
+        let distinct: std::collections::BTreeSet<i64> = read.iter().copied().collect();
+        assert_eq!(distinct, (0..12_000).collect());
+        // What was under way in each of the readers is repeated.
+        let bound = 12_000 + restarts * 500 * if more.len() > 1 { 3 } else { 1 };
+        assert!(read.len() <= bound, "{} rows read, {restarts} restarts", read.len());
+        let lasts = all.iter().filter(|r| r.snapshot() == "last").count();
+        assert_eq!(lasts, 1);
+    }
+    Ok(())
+}
+
+#[tokio::test]
+async fn changes_since_the_begin_of_a_snapshot_follow_although_it_was_interrupted() -> Result<()> {
+    let bed = bed("goes_on_then_streams").await?;
+    let large = bed.db.collection::<Document>("large");
+    large.insert_many((0..10_000).map(|i| doc! {"_id": i})).await?;
+    let (offsets, config) = (Offsets::new(), bed.config(&[("snapshot.fetch.size", "1000")]));
+    let mut run = Run::start(&config, &offsets).await?;
+    run.take(3_500).await?;
+    run.stop().await?;
+    // Of a part that is read already, and of one that is not.
+    large.update_one(doc! {"_id": 7}, doc! {"$set": {"n": 1}}).await?;
+    large.delete_one(doc! {"_id": 9_000}).await?;
+    let stored = offsets.only();
+    assert!(
+        stored["thalweg_snapshot"]
+            .as_str()
+            .unwrap()
+            .starts_with(r#"{"done":[],"open":{"goes_on_then_streams.large":[["#)
+    );
+    let mut run = Run::start(&config, &offsets).await?;
+    let mut read = 0;
+    loop {
+        let record = run.record().await?;
+        read += 1;
+        assert_eq!(record.offset["resume_token"], stored["resume_token"], "one begin, however often interrupted");
+        if record.snapshot() == "last" {
+            break;
+        }
+    }
+    assert!((6_499..=7_499).contains(&read), "{read}");
+    let changes = run.take(2).await?;
+    assert_eq!(
+        (changes[0].op(), changes[0].id(), changes[1].op(), changes[1].id()),
+        ("u", "7".into(), "d", "9000".into())
+    );
+    run.stop().await
+}
+
+#[tokio::test]
+async fn a_snapshot_begins_anew_if_it_is_told_to_or_cannot_go_on() -> Result<()> {
+    let bed = bed("anew").await?;
+    bed.db.collection::<Document>("large").insert_many((0..10_000).map(|i| doc! {"_id": i})).await?;
+    for (more, odd) in [(("thalweg.snapshot.resume", "false"), None), (("tasks.max", "1"), Some("{\"done\":1}"))] {
+        let (offsets, config) = (Offsets::new(), bed.config(&[more]));
+        let mut run = Run::start(&config, &offsets).await?;
+        run.take(10).await?;
+        run.stop().await?;
+        let mut offset = offsets.only();
+        assert_eq!(offset["initsync"], true);
+        assert_eq!(offset.get("thalweg_snapshot").is_some(), odd.is_some());
+        if let Some(odd) = odd {
+            offset["thalweg_snapshot"] = odd.into();
+        }
+        let offsets = Offsets::with(&[("server_id", "t")], offset);
+        let mut run = Run::start(&config, &offsets).await?;
+        let read = run.take(10_000).await?;
+        assert_eq!(ids_of(&read, "large"), (0..10_000).collect::<Vec<_>>());
+        run.stop().await?;
+    }
+    Ok(())
+}

@@ -165,6 +165,10 @@ pub struct SnapshotConfig {
     pub filters: BTreeMap<Namespace, Document>,
     pub include_views: bool,
     pub threads: usize,
+    /// Most ranges in which a large collection is read.
+    pub parts: usize,
+    /// An interrupted snapshot goes on where it stood, instead of beginning anew.
+    pub resumes: bool,
     /// Before the snapshot.
     pub delay: Duration,
     /// Between a completed snapshot and the stream.
@@ -472,6 +476,11 @@ fn snapshot(s: &Settings, raw: &Properties) -> Result<SnapshotConfig, Error> {
         filters,
         include_views: s.bool("snapshot.include.views"),
         threads: count(s, "snapshot.max.threads"),
+        parts: match s.bool("legacy.snapshot.max.threads") {
+            true => 1,
+            false => count(s, "snapshot.max.threads").saturating_mul(count(s, "snapshot.max.threads.multiplier")),
+        },
+        resumes: s.bool("thalweg.snapshot.resume"),
         delay: s.millis("snapshot.delay.ms"),
         streaming_delay: s.millis("streaming.delay.ms"),
         fetch_size: u32::try_from(s.int("snapshot.fetch.size")).unwrap_or(0),

@@ -44,16 +44,15 @@ pub(super) const OPTIONS: &[OptionDef] = &[
     shared("snapshot.include.collection.list"),
     shared("snapshot.fetch.size"),
     shared("snapshot.max.threads").aliases(&["initial.sync.max.threads"]),
-    shared("snapshot.max.threads.multiplier").inert("a collection is never divided between threads"),
+    shared("snapshot.max.threads.multiplier"),
     flag(
         "legacy.snapshot.max.threads",
         "false",
         "Enforces using a single thread per table regardless of table size",
-        "Accepted; one collection is always read by one thread.",
+        "Whether a collection is read by one thread, however large it is.",
     )
     .importance(Importance::Low)
-    .width(Width::Short)
-    .inert("one collection is always read by one thread"),
+    .width(Width::Short),
     flag(
         "internal.legacy.snapshot.max.threads",
         "false",
@@ -62,7 +61,7 @@ pub(super) const OPTIONS: &[OptionDef] = &[
     )
     .importance(Importance::Low)
     .width(Width::Short)
-    .inert("one collection is always read by one thread"),
+    .inert("see legacy.snapshot.max.threads"),
     option(
         "snapshot.mode.custom.name",
         OptionKind::String,
@@ -203,6 +202,13 @@ pub(super) const OPTIONS: &[OptionDef] = &[
         "false",
         "Read views in snapshots",
         "Whether a snapshot reads views. They never stream.",
+    ),
+    flag(
+        "thalweg.snapshot.resume",
+        "true",
+        "Resume snapshots",
+        "Whether an interrupted snapshot goes on where it stood: collections that are done are not read again, and \
+         large ones (10,000 documents or 64 MB) go on within ranges of `_id`. `false` begins anew, as Debezium does.",
     ),
     shared("incremental.snapshot.chunk.size"),
     shared("incremental.snapshot.allow.schema.changes").inert("MongoDB has no schema"),

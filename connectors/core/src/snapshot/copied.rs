@@ -1,0 +1,172 @@
+//! What of a first snapshot is delivered: collections that are done, and ranges of others.
+//!
+//! Kept in the stored offset beside the position at which the snapshot began, so that an interrupted
+//! snapshot goes on where it stood: what is behind a range's begin, or in a collection that is done, is
+//! not read again. A collection that appears in neither is read as a whole.
+
+use std::collections::{BTreeMap, BTreeSet};
+
+use bytes::Bytes;
+use serde_json::{Value as Json, json};
+
+use super::KeyText;
+
+/// Member of an offset with the state of an unfinished snapshot, as JSON text.
+pub const COPIED: &str = "thalweg_snapshot";
+
+/// Rows in the order of their keys.
+#[derive(Debug, Clone, PartialEq, Eq, Default)]
+pub struct Range {
+    /// From here on; `None`: from the first row.
+    pub from: Option<Bytes>,
+    /// The row at `from` is delivered.
+    pub behind: bool,
+    /// Up to here, without it; `None`: to the last row.
+    pub until: Option<Bytes>,
+}
+
+/// A step of the snapshot.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum Advance {
+    /// The range is delivered up to and including this key.
+    To {
+        collection: String,
+        range: usize,
+        key: Bytes,
+    },
+    RangeDone {
+        collection: String,
+        range: usize,
+    },
+    CollectionDone {
+        collection: String,
+    },
+}
+
+#[derive(Debug, Clone, PartialEq, Eq, Default)]
+pub struct Copied {
+    done: BTreeSet<String>,
+    /// What is left of collections that are read in ranges.
+    open: BTreeMap<String, BTreeMap<usize, Range>>,
+}
+
+impl Copied {
+    pub fn is_done(&self, collection: &str) -> bool {
+        self.done.contains(collection)
+    }
+
+    /// What is left of a collection that is read in ranges; `None`: it is not, or not yet.
+    pub fn ranges(&self, collection: &str) -> Option<&BTreeMap<usize, Range>> {
+        self.open.get(collection)
+    }
+
+    /// The collection is read in these ranges.
+    pub fn divide(&mut self, collection: &str, ranges: Vec<Range>) {
+        self.open.insert(collection.to_owned(), ranges.into_iter().enumerate().collect());
+    }
+
+    pub fn apply(&mut self, advance: Advance) {
+        match advance {
+            Advance::To { collection, range, key } => {
+                if let Some(range) = self.open.get_mut(&collection).and_then(|ranges| ranges.get_mut(&range)) {
+                    (range.from, range.behind) = (Some(key), true);
+                }
+            }
+            Advance::RangeDone { collection, range } => {
+                if let Some(ranges) = self.open.get_mut(&collection) {
+                    ranges.remove(&range);
+                }
+            }
+            Advance::CollectionDone { collection } => {
+                self.open.remove(&collection);
+                self.done.insert(collection);
+            }
+        }
+    }
+
+    /// For the member [`COPIED`]; `None`: there is nothing to say.
+    pub fn to_text(&self, keys: &dyn KeyText) -> Option<String> {
+        if self.done.is_empty() && self.open.is_empty() {
+            return None;
+        }
+        let key = |key: &Option<Bytes>| key.as_ref().map(|key| keys.to_text(key));
+        let range = |range: &Range| json!([key(&range.from), key(&range.until), range.behind]);
+        let ranges = |ranges: &BTreeMap<usize, Range>| ranges.values().map(range).collect::<Json>();
+        let open: serde_json::Map<String, Json> = self.open.iter().map(|(name, r)| (name.clone(), ranges(r))).collect();
+        Some(json!({"done": self.done, "open": open}).to_string())
+    }
+
+    /// Errors: what cannot be used; the snapshot then begins anew.
+    pub fn from_text(text: &str, keys: &dyn KeyText) -> Result<Self, String> {
+        let json: Json = serde_json::from_str(text).map_err(|e| e.to_string())?;
+        let done = json.get("done").and_then(Json::as_array).ok_or("'done' is no list")?;
+        let done: Option<BTreeSet<String>> = done.iter().map(|name| name.as_str().map(str::to_owned)).collect();
+        let mut copied = Self { done: done.ok_or("'done' is no list of names")?, open: BTreeMap::new() };
+        let key = |value: &Json| match value {
+            Json::Null => Ok(None),
+            Json::String(text) => keys.from_text(text).map(Some).ok_or(format!("'{text}' is no key")),
+            other => Err(format!("{other} is no key")),
+        };
+        for (name, ranges) in json.get("open").and_then(Json::as_object).ok_or("'open' is no object")? {
+            let mut read = Vec::new();
+            for range in ranges.as_array().ok_or("a collection has no list of ranges")? {
+                let Some([from, until, behind]) = range.as_array().map(Vec::as_slice) else {
+                    return Err(format!("{range} is no range"));
+                };
+                read.push(Range { from: key(from)?, until: key(until)?, behind: *behind == Json::Bool(true) });
+            }
+            copied.divide(name, read);
+        }
+        Ok(copied)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    #![allow(clippy::unwrap_used)]
+    use super::super::state::tests::Plain;
+    use super::*;
+
+    fn key(text: &'static str) -> Option<Bytes> {
+        Some(Bytes::from_static(text.as_bytes()))
+    }
+
+    #[test]
+    fn advances_and_their_text() {
+        let mut copied = Copied::default();
+        assert_eq!(copied.to_text(&Plain), None);
+        let halves = vec![
+            Range { from: None, behind: false, until: key("m") },
+            Range { from: key("m"), behind: false, until: None },
+        ];
+        copied.divide("d.a", halves);
+        let of = |name: &str| name.to_owned();
+        copied.apply(Advance::To { collection: of("d.a"), range: 1, key: Bytes::from_static(b"q") });
+        copied.apply(Advance::RangeDone { collection: of("d.a"), range: 0 });
+        copied.apply(Advance::CollectionDone { collection: of("d.b") });
+        let text = copied.to_text(&Plain).unwrap();
+        assert_eq!(text, r#"{"done":["d.b"],"open":{"d.a":[["k:q",null,true]]}}"#);
+        let again = Copied::from_text(&text, &Plain).unwrap();
+        assert_eq!(again.to_text(&Plain).unwrap(), text);
+        assert!(again.is_done("d.b") && !again.is_done("d.a"));
+        let left = again.ranges("d.a").unwrap().values().cloned().collect::<Vec<_>>();
+        assert_eq!(left, [Range { from: key("q"), behind: true, until: None }]);
+        copied.apply(Advance::CollectionDone { collection: of("d.a") });
+        assert_eq!(copied.to_text(&Plain).unwrap(), r#"{"done":["d.a","d.b"],"open":{}}"#);
+    }
+
+    #[test]
+    fn what_cannot_be_used_is_an_error() {
+        for text in [
+            "{",
+            "{}",
+            r#"{"done":[1],"open":{}}"#,
+            r#"{"done":[]}"#,
+            r#"{"done":[],"open":{"a":1}}"#,
+            r#"{"done":[],"open":{"a":[[null,null]]}}"#,
+            r#"{"done":[],"open":{"a":[["x",null,true]]}}"#,
+        ] {
+            assert!(Copied::from_text(text, &Plain).is_err(), "{text}");
+        }
+    }
+}
