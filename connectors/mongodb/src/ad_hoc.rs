@@ -173,10 +173,10 @@ impl AdHoc {
                     }
                 }
             }
-            Operation::Delete => {
-                if signals::watermark(&change).is_some_and(|mark| self.is_end(&mark, Strategy::InsertDelete)) {
-                    attention = self.close();
-                }
+            Operation::Delete
+                if signals::watermark(&change).is_some_and(|mark| self.is_end(&mark, Strategy::InsertDelete)) =>
+            {
+                attention = self.close();
             }
             _ => {}
         }
@@ -197,9 +197,7 @@ impl AdHoc {
             }
         }
         match self.incremental.close() {
-            Some(closed) => {
-                Attention { notices: closed.notices, rows: closed.rows, moved: true, ..Attention::default() }
-            }
+            Some(closed) => Attention { notices: closed.notices, rows: closed.rows, moved: true },
             None => Attention::default(),
         }
     }

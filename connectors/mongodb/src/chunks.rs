@@ -234,11 +234,11 @@ pub(crate) struct PlaceText;
 const PREFIX: &str = "bson:";
 
 impl KeyText for PlaceText {
-    fn to_text(&self, place: &Bytes) -> String {
+    fn write(&self, place: &Bytes) -> String {
         format!("{PREFIX}{}", STANDARD.encode(place))
     }
 
-    fn from_text(&self, text: &str) -> Option<Bytes> {
+    fn read(&self, text: &str) -> Option<Bytes> {
         let place = STANDARD.decode(text.strip_prefix(PREFIX)?).ok()?;
         RawDocument::from_bytes(&place).ok()?.get("_id").ok()??;
         Some(place.into())
@@ -266,12 +266,12 @@ mod tests {
     fn places_have_texts() {
         let place = place(&rawdoc! {"_id": 7_i64, "x": 1}).unwrap();
         assert_eq!(place, Bytes::from(rawdoc! {"_id": 7_i64}.into_bytes()));
-        let text = PlaceText.to_text(&place);
+        let text = PlaceText.write(&place);
         assert!(text.starts_with("bson:"));
-        assert_eq!(PlaceText.from_text(&text), Some(place.clone()));
+        assert_eq!(PlaceText.read(&text), Some(place.clone()));
         assert_eq!(PlaceText.shown(&place), "7");
         for odd in ["aced0005", "bson:", "bson:!!", "bson:BQAAAAA="] {
-            assert_eq!(PlaceText.from_text(odd), None, "{odd}");
+            assert_eq!(PlaceText.read(odd), None, "{odd}");
         }
     }
 

@@ -67,7 +67,7 @@ struct Reading {
 /// A snapshot that is being read.
 enum Taking {
     /// Before the stream, from this position; it has come so far.
-    Initial(MongoPosition, Copied),
+    Initial(Box<(MongoPosition, Copied)>),
     Blocking,
 }
 
@@ -232,7 +232,7 @@ impl MongoReader {
         } else {
             self.decoder.snapshot_from(&position);
             self.decoder.set_snapshot_position(position.clone().unfinished().with_copied(&copied).encode());
-            Taking::Initial(position, copied)
+            Taking::Initial(Box::new((position, copied)))
         });
         self.tell(vec![Notice::initial("STARTED")])
     }
@@ -250,7 +250,8 @@ impl MongoReader {
         if advances.is_empty() {
             return;
         }
-        if let Some(Taking::Initial(position, copied)) = &mut self.snapshot {
+        if let Some(Taking::Initial(taken)) = &mut self.snapshot {
+            let (position, copied) = &mut **taken;
             for advance in advances {
                 copied.apply(advance);
             }
@@ -345,8 +346,8 @@ impl MongoReader {
         }
         self.tell_in(vec![Notice::initial("COMPLETED")], &mut batch);
         match self.snapshot.take() {
-            Some(Taking::Initial(position, _)) => {
-                self.position = position.encode();
+            Some(Taking::Initial(taken)) => {
+                self.position = taken.0.encode();
                 self.heartbeat.force();
             }
             Some(Taking::Blocking) | None => self.decoder.unblock(),

@@ -92,11 +92,6 @@ impl SnapshotRequest {
         };
         Ok(Self { kind: kind(data)?, conditions: conditions(data, &collections)?, collections, surrogate_key })
     }
-
-    /// The filter that belongs to a collection: of the first condition whose collection matches.
-    pub fn filter_of<'a>(&'a self, matches: impl Fn(&str) -> bool) -> Option<&'a str> {
-        self.conditions.iter().find(|c| matches(&c.collection)).map(|c| c.filter.as_str())
-    }
 }
 
 fn kind(data: &Map<String, Json>) -> Result<SnapshotKind, String> {

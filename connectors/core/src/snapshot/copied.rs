@@ -89,7 +89,7 @@ impl Copied {
         if self.done.is_empty() && self.open.is_empty() {
             return None;
         }
-        let key = |key: &Option<Bytes>| key.as_ref().map(|key| keys.to_text(key));
+        let key = |key: &Option<Bytes>| key.as_ref().map(|key| keys.write(key));
         let range = |range: &Range| json!([key(&range.from), key(&range.until), range.behind]);
         let ranges = |ranges: &BTreeMap<usize, Range>| ranges.values().map(range).collect::<Json>();
         let open: serde_json::Map<String, Json> = self.open.iter().map(|(name, r)| (name.clone(), ranges(r))).collect();
@@ -104,7 +104,7 @@ impl Copied {
         let mut copied = Self { done: done.ok_or("'done' is no list of names")?, open: BTreeMap::new() };
         let key = |value: &Json| match value {
             Json::Null => Ok(None),
-            Json::String(text) => keys.from_text(text).map(Some).ok_or(format!("'{text}' is no key")),
+            Json::String(text) => keys.read(text).map(Some).ok_or(format!("'{text}' is no key")),
             other => Err(format!("{other} is no key")),
         };
         for (name, ranges) in json.get("open").and_then(Json::as_object).ok_or("'open' is no object")? {

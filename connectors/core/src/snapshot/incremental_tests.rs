@@ -115,6 +115,7 @@ impl ChunkReader for Source {
     }
 }
 
+type Numbers = Chunk<(u8, u32)>;
 type Worker = Pin<Box<dyn Future<Output = ()>>>;
 
 /// A reader over the log of a source, and what its consumer knows.
@@ -122,7 +123,7 @@ struct Run {
     source: Source,
     snapshot: Incremental<(u8, u32)>,
     worker: Option<Worker>,
-    chunks: (mpsc::Sender<Chunk<(u8, u32)>>, mpsc::Receiver<Chunk<(u8, u32)>>),
+    chunks: (mpsc::Sender<Numbers>, mpsc::Receiver<Numbers>),
     /// Entries of the log that were read.
     at: usize,
     seen: BTreeMap<(String, u8), u32>,

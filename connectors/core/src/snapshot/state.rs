@@ -30,9 +30,9 @@ pub fn is_state(member: &str) -> bool {
 
 /// Text of a key, for offsets and for people.
 pub trait KeyText {
-    fn to_text(&self, key: &Bytes) -> String;
+    fn write(&self, key: &Bytes) -> String;
     /// `None`: the text is none of this connector's.
-    fn from_text(&self, text: &str) -> Option<Bytes>;
+    fn read(&self, text: &str) -> Option<Bytes>;
     fn shown(&self, key: &Bytes) -> String;
 }
 
@@ -67,7 +67,7 @@ pub(super) fn write(stored: &Stored, keys: &dyn KeyText) -> OffsetMap {
     offset.insert(COLLECTIONS.into(), Json::Array(entries).to_string().into());
     for (name, key) in [(LAST, &stored.sent), (MAXIMUM, &stored.maximum)] {
         if let Some(key) = key {
-            offset.insert(name.into(), keys.to_text(key).into());
+            offset.insert(name.into(), keys.write(key).into());
         }
     }
     if let Some(correlation) = &stored.correlation {
@@ -100,7 +100,7 @@ pub(super) fn read(offset: &OffsetMap, keys: &dyn KeyText) -> Result<Option<Stor
     if queue.is_empty() {
         return Ok(None);
     }
-    let key = |name: &str| text(name).map(|t| keys.from_text(t));
+    let key = |name: &str| text(name).map(|t| keys.read(t));
     let (sent, maximum) = (key(LAST), key(MAXIMUM));
     let foreign_key = sent == Some(None) || maximum == Some(None);
     Ok(Some(Stored {
@@ -126,10 +126,10 @@ pub(super) mod tests {
     pub(crate) struct Plain;
 
     impl KeyText for Plain {
-        fn to_text(&self, key: &Bytes) -> String {
+        fn write(&self, key: &Bytes) -> String {
             format!("k:{}", String::from_utf8_lossy(key))
         }
-        fn from_text(&self, text: &str) -> Option<Bytes> {
+        fn read(&self, text: &str) -> Option<Bytes> {
             text.strip_prefix("k:").map(|key| Bytes::copy_from_slice(key.as_bytes()))
         }
         fn shown(&self, key: &Bytes) -> String {
