@@ -127,13 +127,7 @@ impl Encoder {
                 Ok(()) | Err(Refused::Full) => break,
             }
         }
-        if self.alone.is_some() {
-            self.flush(producer).await?;
-            check_lease(&*self.node.port)?;
-            self.alone = None;
-            self.refusals.passed();
-            self.memory.refusals.lock().passed();
-        }
+        self.deliver_alone(producer).await?;
         Ok(())
     }
 

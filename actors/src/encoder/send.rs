@@ -201,13 +201,7 @@ impl Encoder {
             Err(Refused::Failed(error)) => return Err(Exit::failed(error)),
             Err(Refused::Full) => {}
         }
-        if self.alone.is_some() {
-            self.flush(producer).await?;
-            check_lease(&*self.node.port)?;
-            self.alone = None;
-            self.refusals.passed();
-            self.memory.refusals.lock().passed();
-        }
+        self.deliver_alone(producer).await?;
         self.last[index] = record.position;
         Ok(())
     }
@@ -283,6 +277,18 @@ impl Encoder {
                 Err(Full(back)) => position = back,
             }
         }
+    }
+
+    /// A message that is sent alone is answered before the next one.
+    pub(super) async fn deliver_alone(&mut self, producer: &mut dyn Producer) -> Result<(), Exit> {
+        if self.alone.is_some() {
+            self.flush(producer).await?;
+            check_lease(&*self.node.port)?;
+            self.alone = None;
+            self.refusals.passed();
+            self.memory.refusals.lock().passed();
+        }
+        Ok(())
     }
 
     /// Goes on without a message: the position counts with what was sent before.

@@ -536,8 +536,8 @@ impl MongoReader {
                     return Ok(batch);
                 }
             }
+            // By turns: signals are followed in a busy stream, too.
             let next = tokio::select! {
-                biased;
                 next = self.feed.recv() => next,
                 aside = self.ad_hoc.aside(), if self.streaming => {
                     match self.heed(aside) {
