@@ -13,6 +13,11 @@ use crate::validate::Validation;
 /// Unknown keys are errors.
 pub const STRICT: &str = "thalweg.config.strict";
 
+/// Most names in a list that brings options for each of its names (`transforms`, `predicates`,
+/// `topic.creation.groups`): their rows are compared with each other, which a request of some megabytes
+/// could drag out for hours.
+pub const MOST_NAMES: usize = 1000;
+
 /// Converters for keys and values that this build knows.
 pub const CONVERTERS: &[&str] = &[
     "io.confluent.connect.avro.AvroConverter",
@@ -471,10 +476,12 @@ pub fn validate(properties: &Properties) -> Validation {
     validation
 }
 
-/// The groups of `topic.creation.groups` in order, without the implicit `default`.
+/// The groups of `topic.creation.groups` in order, without the implicit `default`; no more than
+/// [`MOST_NAMES`].
 pub fn topic_groups(properties: &Properties) -> Vec<String> {
     let mut groups = split_plain_list(properties.get("topic.creation.groups").unwrap_or(""));
     groups.retain(|g| g != "default");
+    groups.truncate(MOST_NAMES);
     groups
 }
 
@@ -502,6 +509,9 @@ fn topic_name(text: &str) -> Result<(), String> {
 
 fn unique(text: &str) -> Result<(), String> {
     let mut names = split_plain_list(text);
+    if names.len() > MOST_NAMES {
+        return Err(format!("No more than {MOST_NAMES} names are possible, but there are {}", names.len()));
+    }
     names.sort_unstable();
     match names.windows(2).find(|pair| pair[0] == pair[1]) {
         Some(pair) => Err(format!("Duplicate alias provided: {}", pair[0])),

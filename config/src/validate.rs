@@ -178,8 +178,11 @@ impl Validation {
 
     /// The known name with the fewest typing errors, if there are few.
     fn nearest(&self, key: &str) -> Option<&str> {
-        let names = self.options.iter().map(|o| o.name.as_str());
         let allowed = (key.chars().count() / 5).max(2);
+        // So many characters differ at least: it spares the comparison, which is long for a long key.
+        let length = key.to_lowercase().chars().count();
+        let near = |name: &&str| name.chars().count().abs_diff(length) <= allowed;
+        let names = self.options.iter().map(|o| o.name.as_str()).filter(near);
         names.map(|name| (distance(key, name), name)).filter(|(d, _)| *d <= allowed).min().map(|(_, name)| name)
     }
 }

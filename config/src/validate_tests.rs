@@ -333,6 +333,9 @@ fn framework_messages() {
         one("transforms", "a, b, a"),
         ["Invalid value a, b, a for configuration transforms: Duplicate alias provided: a"]
     );
+    let many = |count: usize| (0..count).map(|n| format!("t{n}")).collect::<Vec<_>>().join(",");
+    assert_eq!(one("transforms", &many(1000)), [""; 0]);
+    assert!(one("predicates", &many(1001))[0].ends_with("No more than 1000 names are possible, but there are 1001"));
     assert_eq!(
         connector::validate(&Properties::new()).messages(),
         [
@@ -381,6 +384,21 @@ fn topic_creation_groups() {
     assert_eq!(connector::validate(&p).error_count(), 1);
     p.set("topic.creation.groups", "a,a");
     assert!(!connector::validate(&p).is_valid());
+    // They are refused, and nothing is done for each of them.
+    p.set("topic.creation.groups", (0..300_000).map(|n| format!("g{n},")).collect::<String>());
+    let v = connector::validate(&p);
+    assert!(v.messages().iter().any(|m| m.ends_with("No more than 1000 names are possible, but there are 300000")));
+    assert_eq!(connector::topic_groups(&p).len(), connector::MOST_NAMES);
+}
+
+/// A key of the size of a request is looked up among the known ones like any other.
+#[test]
+fn long_unknown_keys() {
+    let long = "max.batch.size".repeat(200_000);
+    let mut v = TABLE.validate(&Properties::from([(long.as_str(), "1"), ("MAX.batch.siz", "1")]));
+    v.conclude(false);
+    assert!(v.warnings.contains(&format!("'{long}' is no known option and has no effect")));
+    assert!(v.warnings.contains(&"'MAX.batch.siz' is no known option; did you mean 'max.batch.size'?".to_owned()));
 }
 
 /// Recorded rows, as text.

@@ -4,7 +4,7 @@
 //! (`1.50`), keys that occur twice, and the place of each key. Scalars become their text. Nothing is
 //! recursive, so deep nesting costs nothing.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, HashMap};
 
 use super::{ParseError, Problem, Reading, Seen};
 use crate::properties::Properties;
@@ -106,21 +106,47 @@ enum Value {
 pub(super) struct Reader<'a> {
     text: &'a str,
     at: usize,
+    mark: Mark,
+}
+
+/// A place that was asked for: the next one is counted from it, so that asking for the place of every
+/// key costs one walk over the text.
+#[derive(Clone, Copy)]
+struct Mark {
+    at: usize,
+    line: usize,
+    column: usize,
 }
 
 impl<'a> Reader<'a> {
     pub(super) fn new(text: &'a str) -> Self {
-        let at = if text.starts_with('\u{feff}') { '\u{feff}'.len_utf8() } else { 0 };
-        Self { text, at }
+        let at = Self::begin(text);
+        Self { text, at, mark: Mark { at, line: 1, column: 1 } }
+    }
+
+    /// Behind the mark of the byte order, if there is one.
+    fn begin(text: &str) -> usize {
+        if text.starts_with('\u{feff}') { '\u{feff}'.len_utf8() } else { 0 }
     }
 
     /// Line and column of the next token.
     fn place(&mut self) -> (usize, usize) {
         self.skip_blanks();
-        let before = &self.text[..self.at];
-        let line = 1 + before.bytes().filter(|b| *b == b'\n').count();
-        let start = before.rfind('\n').map_or(0, |i| i + 1);
-        (line, 1 + before[start..].trim_start_matches('\u{feff}').chars().count())
+        if self.at < self.mark.at {
+            // Back at the begin of something that does not end.
+            self.mark = Mark { at: Self::begin(self.text), line: 1, column: 1 };
+        }
+        let mark = &mut self.mark;
+        let between = &self.text[mark.at..self.at];
+        match between.rfind('\n') {
+            Some(end) => {
+                mark.line += between.bytes().filter(|b| *b == b'\n').count();
+                mark.column = 1 + between[end + 1..].chars().count();
+            }
+            None => mark.column += between.chars().count(),
+        }
+        mark.at = self.at;
+        (mark.line, mark.column)
     }
 
     fn wrong<T>(&mut self, text: impl Into<String>) -> Result<T, ParseError> {
@@ -195,9 +221,13 @@ impl<'a> Reader<'a> {
         let mut properties = Properties::new();
         let (mut warnings, mut problems) = (Vec::new(), Vec::new());
         let mut seen = Seen::default();
+        // Where in `problems` that of a key is; a later value takes it away.
+        let mut places: HashMap<String, usize> = HashMap::new();
         self.members(|reader, key, line, column| {
             seen.warn(&key, line, &mut warnings);
-            problems.retain(|p: &Problem| p.key != key);
+            if let Some(earlier) = places.remove(&key).and_then(|at| problems.get_mut(at)) {
+                *earlier = None;
+            }
             properties.remove(&key);
             let text = match reader.value()? {
                 Value::Scalar(text) => {
@@ -207,10 +237,11 @@ impl<'a> Reader<'a> {
                 Value::Null => NULL_VALUE.to_owned(),
                 Value::Nested(kind) => nested(kind),
             };
-            problems.push(Problem { key, line, column, text });
+            places.insert(key.clone(), problems.len());
+            problems.push(Some(Problem { key, line, column, text }));
             Ok(())
         })?;
-        Ok(Reading { properties, warnings, problems })
+        Ok(Reading { properties, warnings, problems: problems.into_iter().flatten().collect() })
     }
 
     fn value(&mut self) -> Result<Value, ParseError> {

@@ -106,6 +106,25 @@ fn create_bodies() {
     }
 }
 
+/// Nearly as large as the REST interface takes it: neither places nor problems may cost a walk per key.
+#[test]
+fn many_wrong_values_are_told_with_their_places() {
+    const COUNT: usize = 200_000;
+    let members = |value: &str| (0..COUNT).map(|n| format!("\"{n:06}\":{value},")).collect::<String>();
+    let text = format!("{{\n{}\n \"\u{e9}\":1,\"z\":null}}", members("null"));
+    let reading = config_map(&text).unwrap();
+    assert_eq!((reading.problems.len(), reading.warnings.len()), (COUNT + 1, 0));
+    let last = reading.problems.last().unwrap();
+    assert_eq!((last.key.as_str(), last.line, last.column), ("z", 3, 8));
+    let before = &reading.problems[COUNT - 1];
+    assert_eq!((before.key.as_str(), before.line, before.column), ("199999", 2, 199_999 * 14 + 1));
+
+    let again = format!("{{{}{}\"z\":1}}", members("null"), members("[]"));
+    let reading = config_map(&again).unwrap();
+    assert_eq!((reading.problems.len(), reading.warnings.len()), (COUNT, COUNT));
+    assert!(reading.problems.iter().all(|p| p.text.contains("array")));
+}
+
 #[test]
 fn patches_take_keys_away() {
     let patch = config_patch(r#"{"a": null, "b": 2}"#).unwrap();

@@ -81,12 +81,13 @@ impl<'a> Lines<'a> {
             }
             let line = self.line;
             let mut whole = String::from(content);
-            while goes_on(&whole) {
+            // Asked of each natural line alone: what stands before it ends with pairs of backslashes.
+            let mut more = goes_on(content);
+            while more {
                 whole.pop();
-                match self.next_natural() {
-                    Some(next) => whole.push_str(next.trim_start_matches(is_blank)),
-                    None => break,
-                }
+                let Some(next) = self.next_natural().map(|next| next.trim_start_matches(is_blank)) else { break };
+                whole.push_str(next);
+                more = goes_on(next);
             }
             if !whole.is_empty() {
                 return Some((line, whole));
@@ -205,6 +206,14 @@ mod tests {
         assert_eq!(pairs("a=b,\\\n# c"), Properties::from([("a", "b,# c")]));
         assert_eq!(pairs("\\\n\\\n"), Properties::new());
         assert_eq!(pairs("a=1\rb=2"), Properties::from([("a", "1"), ("b", "2")]));
+        assert_eq!(pairs("a=x\\\\\\\n\\\\\\\n  \\y\n"), Properties::from([("a", "x\\\\y")]));
+    }
+
+    /// A provider reads files of a megabyte: the backslashes so far are not counted again for each line.
+    #[test]
+    fn many_lines_that_go_on() {
+        let text = format!("a={}\\\n{}b", "\\".repeat(400_000), "\\\n".repeat(200_000));
+        assert_eq!(pairs(&text), Properties::from([("a", format!("{}b", "\\".repeat(200_000)).as_str())]));
     }
 
     #[test]

@@ -212,7 +212,7 @@ impl AdHoc {
         };
         let notices = match action {
             Action::Log(message) => {
-                info!("{}", message.replace("{}", &offset()));
+                info!("{}", Action::line(&message, &offset()));
                 return Attention::default();
             }
             Action::ExecuteSnapshot(request) if request.surrogate_key.is_some() => {

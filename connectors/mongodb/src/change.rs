@@ -74,7 +74,11 @@ impl<'a> Change<'a> {
         for element in Elements::of(event)? {
             let element = element?;
             match (element.name, element.kind) {
-                (b"_id", kind::DOCUMENT) => change.token = element.value,
+                (b"_id", kind::DOCUMENT) => {
+                    // To its end: a position with a damaged token could not be read back after a restart.
+                    raw::check(element.value)?;
+                    change.token = element.value;
+                }
                 (b"operationType", kind::STRING) => change.operation = operation(raw::string(element.value)?),
                 (b"ns", kind::DOCUMENT) => change.namespace(element.value)?,
                 (b"documentKey", kind::DOCUMENT) => change.document_key = Some(element.value),
@@ -85,7 +89,10 @@ impl<'a> Change<'a> {
                     change.cluster_time = raw::timestamp(element.value).unwrap_or_default();
                 }
                 (b"wallTime", kind::DATE) => change.wall_time = raw::int64(element.value),
-                (b"lsid", kind::DOCUMENT) => change.lsid = Some(element.value),
+                (b"lsid", kind::DOCUMENT) => {
+                    raw::check(element.value)?;
+                    change.lsid = Some(element.value);
+                }
                 (b"txnNumber", kind::INT64) => change.txn_number = raw::int64(element.value),
                 _ => {}
             }
@@ -230,6 +237,17 @@ mod tests {
         ] {
             assert!(Change::parse(event.as_bytes()).is_err());
         }
+        // Whole as an element, but of an unknown type inside.
+        let mut damaged = rawdoc! {"_id": {"_data": "82"}, "operationType": "insert"}.into_bytes();
+        assert!(Change::parse(&damaged).is_ok());
+        let at = damaged.windows(5).position(|w| w == b"_data").unwrap();
+        damaged[at - 1] = 0x30;
+        assert_eq!(Change::parse(&damaged).err(), Some(Malformed("unknown type of a value")));
+        let mut damaged = rawdoc! {"_id": {"_data": "82"}, "operationType": "insert", "lsid": {"uid": 1}}.into_bytes();
+        assert!(Change::parse(&damaged).is_ok());
+        let at = damaged.windows(3).position(|w| w == b"uid").unwrap();
+        damaged[at - 1] = 0x30;
+        assert_eq!(Change::parse(&damaged).err(), Some(Malformed("unknown type of a value")));
         let other = rawdoc! {"_id": {"_data": "82"}, "operationType": "drop"};
         assert_eq!(Change::parse(other.as_bytes()).unwrap().operation, Operation::Unknown(b"drop"));
     }

@@ -228,8 +228,8 @@ impl Chunks {
     }
 }
 
-/// The text of a place: BSON, because there are many types of `_id`.
-pub(crate) struct PlaceText;
+/// The text of a place (a document with an `_id` only): BSON, because there are many types of `_id`.
+pub struct PlaceText;
 
 const PREFIX: &str = "bson:";
 

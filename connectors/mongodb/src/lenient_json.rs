@@ -150,7 +150,12 @@ impl<'a> Reader<'a> {
             if self.take(b'}') {
                 break;
             }
+            let start = self.at;
             let key = self.key()?;
+            if key.contains('\0') {
+                self.at = start;
+                return Err(self.fault("a field name must not contain a NUL character"));
+            }
             self.expect(b':')?;
             let value = self.value()?;
             document.insert(key, value);
@@ -548,6 +553,8 @@ mod tests {
             ("{}", "an array of documents in brackets is expected at offset 0"),
             ("[1]", "element 0 of the array is not a document at offset 0"),
             ("[{a: 1.2.3}]", "'1.2.3' is not a number at offset 5"),
+            // BSON ends names with it, so the driver could not send the document.
+            ("[{a: 1, 'b\\u0000': 1}]", "a field name must not contain a NUL character at offset 8"),
         ] {
             assert_eq!(parse_documents(text).unwrap_err().to_string(), what, "{text}");
         }

@@ -43,7 +43,7 @@ mod reader;
 mod reply;
 pub mod schema;
 mod shard;
-mod signals;
+pub mod signals;
 mod snapshot;
 pub mod split;
 mod start;
@@ -55,4 +55,5 @@ mod transaction;
 mod transforms;
 mod window;
 
+pub use chunks::PlaceText;
 pub use connector::MongoDbConnector;

@@ -300,8 +300,8 @@ impl Pump {
                     return Ok(position);
                 }
             }
-            if let Some(token) = reply.token {
-                return Ok(MongoPosition::behind_batch(token));
+            if let Some(position) = reply.token.map(MongoPosition::behind_batch).filter(|p| p.token.is_some()) {
+                return Ok(position);
             }
             let now = async |client: mongodb::Client| Ok(topology::operation_time(&client.database("admin")).await?);
             match link.insist(Phase::Start, now).await? {

@@ -25,7 +25,11 @@ pub(crate) fn signal_of(change: &Change<'_>) -> Option<Signal> {
     }
 }
 
-fn parse(document: &[u8]) -> Result<Signal, String> {
+/// The signal that an inserted document is.
+///
+/// # Errors
+/// Why it is none.
+pub fn parse(document: &[u8]) -> Result<Signal, String> {
     let unreadable = |e: Malformed| format!("it cannot be read: {e}");
     let fields: Vec<_> = Elements::of(document).map_err(unreadable)?.collect::<Result<_, _>>().map_err(unreadable)?;
     let [id, kind, data] = <[Element<'_>; 3]>::try_from(fields)

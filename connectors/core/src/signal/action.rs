@@ -14,7 +14,7 @@ pub enum Action {
     /// Watermarks that an incremental snapshot writes itself; the id of the signal names the chunk.
     WindowOpen,
     WindowClose,
-    /// A line for the log; `{}` stands for the position.
+    /// A line for the log; see [`Action::line`].
     Log(String),
 }
 
@@ -77,6 +77,12 @@ impl Action {
             },
             other => Err(format!("its type '{other}' is unknown")),
         }
+    }
+
+    /// The line that a message of [`Action::Log`] stands for: its first `{}` is the position. Others stay, as
+    /// in Debezium, whose logger has one value to fill in; so a line is not much longer than its message.
+    pub fn line(message: &str, position: &str) -> String {
+        message.replacen("{}", position, 1)
     }
 }
 
@@ -212,5 +218,13 @@ mod tests {
         assert_eq!(of("snapshot-window-open", json!("")).unwrap(), Action::WindowOpen);
         assert_eq!(of("snapshot-window-close", json!("")).unwrap(), Action::WindowClose);
         assert_eq!(of("log", json!({"message": "at {}"})).unwrap(), Action::Log("at {}".into()));
+    }
+
+    #[test]
+    fn the_position_is_put_into_a_line_once() {
+        assert_eq!(Action::line("at {}, {}", r#"{"sec":1}"#), r#"at {"sec":1}, {}"#);
+        assert_eq!(Action::line("nowhere", "x"), "nowhere");
+        let (message, position) = ("{}".repeat(1000), "x".repeat(1000));
+        assert_eq!(Action::line(&message, &position).len(), 2998);
     }
 }

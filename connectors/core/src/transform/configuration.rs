@@ -3,6 +3,7 @@
 //! The options that every transform has (`type`, `predicate`, `negate`) are here, the others in the
 //! table of the class. What is unknown to both is reported together with the other unknown options.
 
+use thalweg_config::connector::MOST_NAMES;
 use thalweg_config::rule::split_plain_list;
 use thalweg_config::{Importance, OptionDef, OptionKind, OptionTable, Properties, Settings, Validation, Width};
 
@@ -72,10 +73,10 @@ fn prefix(list: &str, name: &str) -> String {
     format!("{list}.{name}.")
 }
 
-/// The names of a list, each once: that it has them twice is reported with the list.
+/// The names of a list, each once: that it has them twice, or too many, is reported with the list.
 fn names(config: &Properties, list: &str) -> Vec<String> {
     let mut names: Vec<String> = Vec::new();
-    for name in split_plain_list(config.get(list).unwrap_or_default()) {
+    for name in split_plain_list(config.get(list).unwrap_or_default()).into_iter().take(MOST_NAMES) {
         if !names.contains(&name) {
             names.push(name);
         }
