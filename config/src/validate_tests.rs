@@ -427,7 +427,9 @@ fn framework_options_are_published_as_kafka_connect_does() {
     let rows: Vec<Vec<String>> = keys.as_array().unwrap().iter().map(row_of).collect();
     let recorded = recorded();
     assert_eq!(rows[..recorded.len()], recorded[..]);
-    let own = |name: &str| name.starts_with("thalweg.") || name == "errors.retry.delay.initial.ms";
+    let prefixes = ["thalweg.", "errors.deadletterqueue."];
+    let own =
+        |name: &str| prefixes.iter().any(|prefix| name.starts_with(prefix)) || name == "errors.retry.delay.initial.ms";
     assert!(rows[recorded.len()..].iter().all(|row| own(&row[0])));
     let with_default = config_keys(&[&connector::FRAMEWORK], &[("connector.plugin.version", "1.2")]);
     assert_eq!(with_default[2]["default_value"], "1.2");
