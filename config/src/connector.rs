@@ -227,35 +227,6 @@ pub const FRAMEWORK: OptionTable = OptionTable {
         .width(Width::Short)
         .display("Log Error Details"),
         new(
-            "errors.deadletterqueue.topic.name",
-            OptionKind::String,
-            "Topic for what is left out of records with errors.tolerance=all: the record as JSON, with its place in the source and the reason in headers. Unset: what is left out is only counted and logged.",
-        )
-        .default("")
-        .check(topic_name_or_none)
-        .importance(Importance::Medium)
-        .group("Error Handling")
-        .display("Dead Letter Queue Topic Name"),
-        new(
-            "errors.deadletterqueue.topic.replication.factor",
-            OptionKind::Short,
-            "Replication factor of that topic if it has to be created; -1: the broker's default. It has one partition.",
-        )
-        .default("3")
-        .check(replication)
-        .importance(Importance::Medium)
-        .group("Error Handling")
-        .display("Dead Letter Queue Topic Replication Factor"),
-        new(
-            "errors.deadletterqueue.context.headers.enable",
-            OptionKind::Boolean,
-            "Whether dead letters have headers that tell the place in the source, the stage and the error.",
-        )
-        .default("true")
-        .importance(Importance::Medium)
-        .group("Error Handling")
-        .display("Enable Error Context Headers"),
-        new(
             "topic.creation.groups",
             OptionKind::List,
             "Names of groups of topics that are created with settings of their own (topic.creation.<group>.*). The group \"default\" always exists.",
@@ -323,6 +294,35 @@ pub const FRAMEWORK: OptionTable = OptionTable {
         .importance(Importance::Low)
         .group("Error Handling")
         .display("Initial Delay Between Retries for Errors"),
+        new(
+            "errors.deadletterqueue.topic.name",
+            OptionKind::String,
+            "Topic for what is left out of records with errors.tolerance=all: the record as JSON, with its place in the source and the reason in headers. Unset: what is left out is only counted and logged.",
+        )
+        .default("")
+        .check(topic_name_or_none)
+        .importance(Importance::Medium)
+        .group("Error Handling")
+        .display("Dead Letter Queue Topic Name"),
+        new(
+            "errors.deadletterqueue.topic.replication.factor",
+            OptionKind::Short,
+            "Replication factor of that topic if it has to be created; -1: the broker's default. It has one partition.",
+        )
+        .default("3")
+        .check(replication)
+        .importance(Importance::Medium)
+        .group("Error Handling")
+        .display("Dead Letter Queue Topic Replication Factor"),
+        new(
+            "errors.deadletterqueue.context.headers.enable",
+            OptionKind::Boolean,
+            "Whether dead letters have headers that tell the place in the source, the stage and the error.",
+        )
+        .default("true")
+        .importance(Importance::Medium)
+        .group("Error Handling")
+        .display("Enable Error Context Headers"),
         new(
             "thalweg.delivery",
             OptionKind::String,
