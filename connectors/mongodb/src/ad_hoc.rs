@@ -112,10 +112,11 @@ impl AdHoc {
 
     /// Sees to it that the next chunk is being read, if it is time for one.
     pub(crate) fn go_on(&mut self) {
-        let Ok(chunks) = &self.chunks else { return };
+        let Ok(chunks) = self.chunks.clone() else { return };
         if let Some(order) = self.incremental.order() {
-            let (chunks, out) = (chunks.clone(), self.arrivals.0.clone());
             // The one before has at most its second watermark to be told of, which was seen already.
+            self.give_up_chunk();
+            let out = self.arrivals.0.clone();
             self.worker = Some(tokio::spawn(async move { read_chunk(&*chunks, order, out).await }.in_current_span()));
         }
     }
@@ -125,14 +126,6 @@ impl AdHoc {
         tokio::select! {
             Some(chunk) = self.arrivals.1.recv() => Aside::Chunk(chunk),
             signal = self.inbox.take() => Aside::Signal(signal),
-        }
-    }
-
-    /// The chunk that the stream waits for. Cancel-safe.
-    pub(crate) async fn arrival(&mut self) -> Aside {
-        match self.arrivals.1.recv().await {
-            Some(chunk) => Aside::Chunk(chunk),
-            None => std::future::pending().await,
         }
     }
 

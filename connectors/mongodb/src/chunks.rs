@@ -16,13 +16,13 @@ use bson::{Document, RawDocument, RawDocumentBuf, doc};
 use bytes::Bytes;
 use futures::TryStreamExt;
 use mongodb::options::{Acknowledgment, Hint, ReadConcern, ReadPreference, SelectionCriteria, WriteConcern};
-use mongodb::{Client, Collection};
+use mongodb::{Client, ClientSession, Collection};
 use thalweg_config::Secret;
 use thalweg_core::snapshot::{ChunkReader, ChunkRow, KeyText, Queued, Strategy, means};
-use thalweg_core::{Error, Phase};
-use tokio::sync::OnceCell;
+use thalweg_core::{Error, ErrorKind, Phase, Policy};
+use tokio::sync::{Mutex, OnceCell};
 
-use crate::errors;
+use crate::errors::{self, Class};
 use crate::extended_json::{self, Writer};
 use crate::filter::NamespaceFilter;
 use crate::key::id_of;
@@ -46,11 +46,13 @@ pub(crate) struct Chunks {
     pub(crate) uri: Secret,
     pub(crate) signals: Namespace,
     pub(crate) client: OnceCell<Client>,
+    /// Of the present chunk: with it the server reads behind the watermark, on every shard.
+    session: Mutex<Option<ClientSession>>,
 }
 
 impl Chunks {
     pub(crate) fn new(config: Arc<MongoConfig>, filter: Arc<NamespaceFilter>, uri: Secret, signals: Namespace) -> Self {
-        Self { config, filter, uri, signals, client: OnceCell::new() }
+        Self { config, filter, uri, signals, client: OnceCell::new(), session: Mutex::default() }
     }
 
     async fn client(&self) -> Result<&Client, Error> {
@@ -77,9 +79,21 @@ fn namespace(id: &str) -> Result<Namespace, Error> {
         .ok_or_else(|| Error::config(format!("'{id}' is no collection; <database>.<collection> is expected")))
 }
 
+/// What the server refuses stays refused: only a server that does not answer is worth waiting for.
 fn failed(error: &mongodb::error::Error) -> Error {
-    errors::error(error, Phase::Snapshot)
+    let mut told = errors::error(error, Phase::Snapshot);
+    if !matches!(errors::class(error), Class::Connect | Class::Resume) && told.policy() == Policy::Retry {
+        told.kind = ErrorKind::SourceRefused;
+    }
+    told
 }
+
+/// A watermark that is there already: its first writing had lost its answer.
+fn is_there(error: &mongodb::error::Error) -> bool {
+    errors::code(error) == Some(DUPLICATE_KEY)
+}
+
+const DUPLICATE_KEY: i32 = 11000;
 
 fn primary() -> SelectionCriteria {
     SelectionCriteria::ReadPreference(ReadPreference::Primary)
@@ -141,6 +155,8 @@ impl ChunkReader for Chunks {
 
     async fn open_window(&self, chunk: &str) -> Result<(), Error> {
         let mark = doc! {"_id": format!("{chunk}-open"), "type": "snapshot-window-open", "payload": ""};
+        let session = self.client().await?.start_session().await.map_err(|e| failed(&e))?;
+        *self.session.lock().await = Some(session);
         self.mark(mark).await
     }
 
@@ -159,7 +175,7 @@ impl ChunkReader for Chunks {
     }
 
     async fn maximum(&self, queued: &Queued) -> Result<Option<Bytes>, Error> {
-        let collection = self.collection(&queued.id).await?;
+        let collection = self.captured(&queued.id).await?;
         let last = collection
             .find(condition(queued)?)
             .sort(doc! {"_id": -1})
@@ -167,9 +183,13 @@ impl ChunkReader for Chunks {
             .projection(doc! {"_id": 1})
             .selection_criteria(primary())
             .read_concern(ReadConcern::majority());
-        let found: Vec<RawDocumentBuf> =
-            within(self.timeout(), async { last.await?.try_collect().await }).await.map_err(|e| failed(&e))?;
-        Ok(found.first().and_then(|document| place(document)))
+        let mut kept = self.session.lock().await;
+        let session = in_window(&mut kept)?;
+        let found = within(self.timeout(), async {
+            let mut found = last.session(&mut *session).await?;
+            found.stream(session).try_next().await
+        });
+        Ok(found.await.map_err(|e| failed(&e))?.and_then(|document| place(&document)))
     }
 
     async fn rows(
@@ -179,7 +199,10 @@ impl ChunkReader for Chunks {
         maximum: &Bytes,
         limit: usize,
     ) -> Result<Vec<ChunkRow<Row>>, Error> {
-        let collection = self.collection(&queued.id).await?;
+        if after == Some(maximum) {
+            return Ok(Vec::new());
+        }
+        let collection = self.captured(&queued.id).await?;
         let filter = condition(queued)?;
         let namespace = Arc::new(namespace(&queued.id)?);
         let row = |document: RawDocumentBuf| {
@@ -188,43 +211,74 @@ impl ChunkReader for Chunks {
             let key = key(&document)?;
             Some(ChunkRow { place, key, row: Row { namespace: namespace.clone(), document } })
         };
-        let mut rows = Vec::new();
-        if after != Some(maximum) {
-            // The lower bound is part of the range, the upper one is not.
-            let mut find = collection
-                .find(filter.clone())
-                .max(bound(maximum)?)
-                .hint(Hint::Keys(doc! {"_id": 1}))
-                .sort(doc! {"_id": 1})
-                .limit(i64::try_from(limit).unwrap_or(i64::MAX).saturating_add(1))
-                .selection_criteria(primary())
-                .read_concern(ReadConcern::majority());
-            if let Some(after) = after {
-                find = find.min(bound(after)?);
-            }
-            let found: Vec<RawDocumentBuf> =
-                within(self.timeout(), async { find.await?.try_collect().await }).await.map_err(|e| failed(&e))?;
-            rows.extend(found.into_iter().filter_map(row).filter(|row| Some(&row.place) != after).take(limit));
+        let mut kept = self.session.lock().await;
+        let session = in_window(&mut kept)?;
+        // The lower bound is part of the range, the upper one is not.
+        let mut find = collection
+            .find(filter.clone())
+            .max(bound(maximum)?)
+            .hint(Hint::Keys(doc! {"_id": 1}))
+            .sort(doc! {"_id": 1})
+            .limit(i64::try_from(limit).unwrap_or(i64::MAX).saturating_add(1))
+            .selection_criteria(primary())
+            .read_concern(ReadConcern::majority());
+        if let Some(after) = after {
+            find = find.min(bound(after)?);
         }
-        if rows.len() < limit && after != Some(maximum) {
+        let (mut rows, mut bytes) = (Vec::new(), 0);
+        let read = within(self.timeout(), async {
+            let mut found = find.session(&mut *session).await?;
+            let mut found = found.stream(&mut *session);
+            while rows.len() < limit && bytes < MOST_BYTES {
+                let Some(document) = found.try_next().await? else { return Ok(true) };
+                bytes += document.as_bytes().len();
+                rows.extend(row(document).filter(|row| Some(&row.place) != after));
+            }
+            Ok(false)
+        });
+        let exhausted = read.await.map_err(|e| failed(&e))?;
+        if exhausted {
             let mut last = bound(maximum)?;
             if !filter.is_empty() {
                 last = doc! {"$and": [last, filter]};
             }
             let find = collection.find(last).selection_criteria(primary()).read_concern(ReadConcern::majority());
-            let found: Vec<RawDocumentBuf> =
-                within(self.timeout(), async { find.await?.try_collect().await }).await.map_err(|e| failed(&e))?;
-            rows.extend(found.into_iter().filter_map(row));
+            let found = within(self.timeout(), async {
+                let mut found = find.session(&mut *session).await?;
+                found.stream(&mut *session).try_next().await
+            });
+            rows.extend(found.await.map_err(|e| failed(&e))?.and_then(row));
         }
         Ok(rows)
     }
 }
 
+/// A chunk has no more bytes than that, or one document.
+const MOST_BYTES: usize = 16 << 20;
+
+fn in_window(session: &mut Option<ClientSession>) -> Result<&mut ClientSession, Error> {
+    let missing = || Error::new(ErrorKind::Internal, Phase::Snapshot, "a chunk is read without a watermark before it");
+    session.as_mut().ok_or_else(missing)
+}
+
 impl Chunks {
+    /// A collection that is captured: one that no longer is may wait in a stored snapshot.
+    async fn captured(&self, id: &str) -> Result<Collection<RawDocumentBuf>, Error> {
+        if !self.filter.captures(&namespace(id)?)? {
+            return Err(Error::config(format!("{id} is not captured")));
+        }
+        self.collection(id).await
+    }
+
     async fn mark(&self, mark: Document) -> Result<(), Error> {
         let signals = self.signals().await?;
-        let insert = signals.insert_one(mark).write_concern(majority());
-        within(self.timeout(), insert.into_future()).await.map(drop).map_err(|e| failed(&e))
+        let mut kept = self.session.lock().await;
+        let session = in_window(&mut kept)?;
+        let insert = signals.insert_one(mark).write_concern(majority()).session(session);
+        match within(self.timeout(), insert.into_future()).await {
+            Err(error) if !is_there(&error) => Err(failed(&error)),
+            _ => Ok(()),
+        }
     }
 }
 

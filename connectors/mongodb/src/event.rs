@@ -374,6 +374,14 @@ impl Decoder {
             Some(Reading { unfinished: stream.clone(), finished: stream, sec: position.sec, ord: position.ord });
     }
 
+    /// The position of the stream that waits for a blocking snapshot.
+    pub fn set_blocking_position(&mut self, position: Position) {
+        if let Some(reading) = &mut self.reading {
+            reading.finished = position.clone();
+            reading.unfinished = position;
+        }
+    }
+
     /// The stream goes on behind a blocking snapshot.
     pub fn unblock(&mut self) {
         self.reading = None;

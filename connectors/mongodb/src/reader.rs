@@ -47,6 +47,8 @@ const REPORT_EVERY: Duration = Duration::from_secs(5);
 /// What a record takes in memory besides the documents that it refers to.
 const RECORD_BYTES: usize = 512;
 
+const LEFT_OUT: &str = "a document of an ad hoc snapshot cannot be processed and is left out";
+
 /// What is being decoded.
 enum Work {
     Nothing,
@@ -168,6 +170,8 @@ impl MongoReader {
             Feed::Snapshot { position, expected, copied, blocking } => {
                 Ok(self.begin(position, expected, copied, blocking))
             }
+            // What a reader of a snapshot that failed still had in its hands.
+            Feed::Read { .. } | Feed::CollectionRead(_) | Feed::Copied if self.snapshot.is_none() => Ok(None),
             Feed::Read { namespace, documents, part } => {
                 let table = namespace.to_string();
                 let notice = self
@@ -223,6 +227,7 @@ impl MongoReader {
     ) -> Option<Batch> {
         info!(collections = expected.len(), blocking, "snapshot begins");
         self.begun.clear();
+        self.held = None;
         self.progress.snapshot_started(expected);
         self.reported = Instant::now();
         self.told = true;
@@ -291,6 +296,9 @@ impl MongoReader {
             self.position = position.beside(state.as_ref()).encode();
             self.decoder.passed(self.position.clone());
         }
+        if matches!(self.snapshot, Some(Taking::Blocking)) {
+            self.decoder.set_blocking_position(self.position.clone());
+        }
     }
 
     /// Does what a signal or a chunk asks for that did not come with the stream.
@@ -307,18 +315,22 @@ impl MongoReader {
     }
 
     /// Follows what an event means beside its record.
-    fn attend(&mut self, event: &Bytes, now_ms: i64, batch: &mut Batch) -> Result<(), Error> {
+    fn attend(&mut self, event: &Bytes, now_ms: i64, batch: &mut Batch) {
         if !self.ad_hoc.is_on() {
-            return Ok(());
+            return;
         }
         let position = self.position.clone();
         let attention = self.ad_hoc.attend(event, || offset_text(&position));
         if !attention.rows.is_empty() {
             let time = Change::parse(event).map_or((0, 0), |change| change.cluster_time);
             for row in &attention.rows {
-                if let Some(record) = self.decoder.read_chunk(&row.namespace, &row.document, time, now_ms)? {
-                    batch.bytes += row.document.len() + RECORD_BYTES + self.decoder.state_bytes();
-                    batch.records.push(record);
+                match self.decoder.read_chunk(&row.namespace, &row.document, time, now_ms) {
+                    Ok(Some(record)) => {
+                        batch.bytes += row.document.len() + RECORD_BYTES + self.decoder.state_bytes();
+                        batch.records.push(record);
+                    }
+                    Ok(None) => {}
+                    Err(error) => warn!(%error, "{LEFT_OUT}"),
                 }
             }
         }
@@ -327,7 +339,6 @@ impl MongoReader {
             let state = self.ad_hoc.state();
             self.decoder.set_snapshot_state(state.as_ref());
         }
-        Ok(())
     }
 
     fn move_to(&mut self, position: &MongoPosition) -> Batch {
@@ -339,19 +350,20 @@ impl MongoReader {
     fn completed(&mut self) -> Result<Batch, Error> {
         let mut batch = Batch::default();
         if let Some(held) = self.held.take()
-            && let Some(mut record) = self.decoder.read(&held.namespace, &held.document, SourceTime::now())?
+            && let Some(mut record) = self.made(&held.namespace, &held.document, SourceTime::now())?
         {
             self.decoder.complete(&mut record);
             add(&mut batch, record, held.document.len());
         }
-        self.tell_in(vec![Notice::initial("COMPLETED")], &mut batch);
         match self.snapshot.take() {
             Some(Taking::Initial(taken)) => {
                 self.position = taken.0.encode();
+                self.decoder.set_snapshot_position(self.position.clone());
                 self.heartbeat.force();
             }
             Some(Taking::Blocking) | None => self.decoder.unblock(),
         }
+        self.tell_in(vec![Notice::initial("COMPLETED")], &mut batch);
         self.progress.snapshot_ended();
         self.report("snapshot is complete");
         // Also without any document: a snapshot that is complete is not repeated.
@@ -429,10 +441,22 @@ impl MongoReader {
         now: SourceTime,
         batch: &mut Batch,
     ) -> Result<(), Error> {
-        if let Some(record) = self.decoder.read(namespace, document, now)? {
+        if let Some(record) = self.made(namespace, document, now)? {
             add(batch, record, document.len());
         }
         Ok(())
+    }
+
+    /// The record of a document. What a signal asks for never ends the task: a document that cannot be
+    /// processed is left out then.
+    fn made(&mut self, namespace: &Namespace, document: &Bytes, now: SourceTime) -> Result<Option<Record>, Error> {
+        match self.decoder.read(namespace, document, now) {
+            Err(error) if matches!(self.snapshot, Some(Taking::Blocking)) => {
+                warn!(%error, "{LEFT_OUT}");
+                Ok(None)
+            }
+            made => made,
+        }
     }
 
     fn decode_changes(&mut self, mut documents: Documents, token: Option<Bytes>) -> Result<Batch, Error> {
@@ -445,7 +469,7 @@ impl MongoReader {
             batch.bytes += event.len();
             batch.events += 1;
             let Some(event) = self.fragments.take(event)? else { continue };
-            self.attend(&event, now_ms, &mut batch)?;
+            self.attend(&event, now_ms, &mut batch);
             let records = batch.records.len();
             let seen = self.decoder.change(&event, now_ms, &mut batch.records)?;
             let made = batch.records.len() - records;
@@ -525,7 +549,7 @@ impl MongoReader {
                 self.ad_hoc.go_on();
             }
             if self.ad_hoc.is_waiting() {
-                let chunk = self.ad_hoc.arrival().await;
+                let chunk = self.ad_hoc.aside().await;
                 if let Some(batch) = self.heed(chunk) {
                     return Ok(batch);
                 }

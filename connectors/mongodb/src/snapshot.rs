@@ -298,7 +298,12 @@ impl Copier {
             tokio::select! {
                 ended = readers.join_next() => match ended {
                     None => return Ok(()),
-                    Some(Ok(result)) => result?,
+                    Some(Ok(Ok(()))) => {}
+                    Some(Ok(Err(failed))) => {
+                        // Nothing of theirs comes behind the word of the failure.
+                        readers.shutdown().await;
+                        return Err(failed);
+                    }
                     // A panic of a reader is one of the whole.
                     Some(Err(e)) => if let Ok(panic) = e.try_into_panic() { std::panic::resume_unwind(panic) },
                 },

@@ -278,8 +278,8 @@ async fn a_blocking_snapshot_lets_the_stream_wait() -> Result<()> {
     let marks: Vec<&str> = read.iter().map(Seen::snapshot).collect();
     assert_eq!(marks, ["true", "true", "true", "true", "last"]);
     // The position is that of the stream, whatever is read beside it.
-    let behind = &signalled.offset["resume_token"];
-    assert!(read.iter().all(|r| r.offset["resume_token"] == *behind && r.offset.get("initsync").is_none()));
+    let stands = &read[0].offset["resume_token"];
+    assert!(read.iter().all(|r| r.offset["resume_token"] == *stands && r.offset.get("initsync").is_none()));
     bed.db.collection::<Document>("a").insert_one(doc! {"_id": 100}).await?;
     let change = run.record().await?;
     assert_eq!((change.op(), change.id()), ("c", "100".to_owned()));
@@ -335,6 +335,13 @@ async fn signals_that_cannot_be_followed_change_nothing() -> Result<()> {
         assert_eq!((record.op(), record.id()), ("c", n.to_string()));
         assert!(record.offset.get("incremental_snapshot_collections").is_none());
     }
+    // What the server refuses ends with its collection.
+    let data = doc! {"data-collections": ["ignored.a", "ignored.b"],
+    "additional-conditions": [{"data-collection": "ignored.a", "filter": "{$foo: 1}"}]};
+    bed.db.collection::<Document>("b").insert_one(doc! {"_id": 2}).await?;
+    signals.insert_one(doc! {"_id": 5.5, "type": "execute-snapshot", "data": data}).await?;
+    assert_eq!(run.reads("b", 1).await?[0].id(), "2");
+    run.is_over().await?;
     // Unknown collections and filters that are none end with their own collection.
     let data = doc! {"data-collections": ["ignored.none", "ignored.a", "no dot"],
     "additional-conditions": [{"data-collection": "ignored.a", "filter": "{"}]};

@@ -115,7 +115,10 @@ impl Copied {
                 };
                 read.push(Range { from: key(from)?, until: key(until)?, behind: *behind == Json::Bool(true) });
             }
-            copied.divide(name, read);
+            match read.is_empty() {
+                true => drop(copied.done.insert(name.clone())),
+                false => copied.divide(name, read),
+            }
         }
         Ok(copied)
     }
@@ -151,6 +154,9 @@ mod tests {
         assert!(again.is_done("d.b") && !again.is_done("d.a"));
         let left = again.ranges("d.a").unwrap().values().cloned().collect::<Vec<_>>();
         assert_eq!(left, [Range { from: key("q"), behind: true, until: None }]);
+        copied.apply(Advance::RangeDone { collection: of("d.a"), range: 1 });
+        let all = copied.to_text(&Plain).unwrap();
+        assert!(Copied::from_text(&all, &Plain).unwrap().is_done("d.a"), "nothing of it is left: {all}");
         copied.apply(Advance::CollectionDone { collection: of("d.a") });
         assert_eq!(copied.to_text(&Plain).unwrap(), r#"{"done":["d.a","d.b"],"open":{}}"#);
     }

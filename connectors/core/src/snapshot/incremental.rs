@@ -320,14 +320,15 @@ impl<R> Incremental<R> {
                 Step::Expanded { pattern, collections } => self.expand(&pattern, collections),
                 Step::Ended { collection, status } => {
                     let mut notice = self.notice("TABLE_SCAN_COMPLETED");
-                    let first = self.queue.front().is_some_and(|q| q.id == collection);
+                    let is_it = |q: &Queued| q.pattern.is_none() && q.id == collection;
+                    let first = self.queue.front().is_some_and(is_it);
                     let scanned = if first { self.scanned } else { 0 };
                     notice = notice
                         .with("scanned_collection", collection.clone())
                         .with("total_rows_scanned", scanned.to_string())
                         .with("status", status.name());
                     notices.push(notice);
-                    self.queue.retain(|q| q.id != collection);
+                    self.queue.retain(|q| !is_it(q));
                     if first {
                         self.next_collection();
                     }
@@ -341,7 +342,8 @@ impl<R> Incremental<R> {
             }
         }
         let mut rows = Vec::new();
-        let current = chunk.current.filter(|(id, _)| self.queue.front().is_some_and(|q| q.id == *id));
+        let current =
+            chunk.current.filter(|(id, _)| self.queue.front().is_some_and(|q| q.pattern.is_none() && q.id == *id));
         let collection = current.as_ref().map(|(id, _)| id.clone());
         if let Some((id, maximum)) = current {
             self.scanned += chunk.rows.len();
