@@ -100,7 +100,9 @@ fn requested(request: &SnapshotRequest) {
     if let Ok(selection) = SnapshotSelection::asked(request) {
         let _ = (selection.selects(&orders), selection.condition(&orders));
     }
-    let _ = request.filter_of(|pattern| means(pattern, "shop.orders"));
+    for condition in &request.conditions {
+        let _ = means(&condition.collection, "shop.orders");
+    }
 }
 
 /// The chunk that is due: its window, changes in it, and what its reader says.
@@ -108,8 +110,8 @@ fn chunk(snapshot: &mut Snapshot, what: &mut Program<'_>) {
     let Some(order) = snapshot.order() else { return };
     let marks = what.byte();
     for key in [&order.after, &order.maximum].into_iter().flatten() {
-        let text = PlaceText.to_text(key);
-        assert_eq!(PlaceText.from_text(&text).as_ref(), Some(key));
+        let text = PlaceText.write(key);
+        assert_eq!(PlaceText.read(&text).as_ref(), Some(key));
         let _ = PlaceText.shown(key);
     }
     if marks & 1 != 0 {
