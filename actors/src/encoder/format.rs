@@ -19,23 +19,21 @@ impl Encoder {
         record: Record,
         sent: &mut Sent,
     ) -> Result<(), Exit> {
-        let mut attempt = None;
-        loop {
-            let mut made = Vec::new();
-            let connector = self.connector.clone();
-            let outcome = self.coder.format(connector.codec(), &record, &mut made);
-            let nothing = made.is_empty();
-            self.send_made(producer, index, made, sent).await?;
-            let Err(fault) = outcome else {
-                if nothing && !self.coder.holds_back() {
-                    self.pass_by(index, record.position);
-                }
-                return Ok(());
-            };
-            if !self.judge(producer, &mut attempt, fault, &record, index).await? {
-                return self.set_aside(producer, index, &record, None).await;
+        let mut made = Vec::new();
+        let connector = self.connector.clone();
+        let outcome = self.coder.format(connector.codec(), &record, &mut made);
+        let nothing = made.is_empty();
+        self.send_made(producer, index, made, sent).await?;
+        match outcome {
+            Ok(()) if nothing && !self.coder.holds_back() => self.pass_by(index, record.position),
+            Ok(()) => {}
+            // What has no form in the format never gets one, so this is either the end or a record left out.
+            Err(fault) => {
+                self.judge(producer, &mut None, fault, &record, index).await?;
+                self.set_aside(producer, index, &record, None).await?;
             }
         }
+        Ok(())
     }
 
     /// At the end of a batch nothing waits any longer.

@@ -1,5 +1,6 @@
 //! Records that are left out and told of in a topic of their own.
 
+use thalweg_actors::ErrorView;
 use thalweg_actors::port::Assignment;
 use thalweg_core::record::Value;
 
@@ -30,6 +31,14 @@ fn header<'a>(letter: &'a Landed, name: &str) -> Option<&'a str> {
     letter.headers.iter().find(|(header, _)| header == name).map(|(_, text)| &**text)
 }
 
+/// Runs the task until it has committed so far; what it counted.
+async fn committed(stage: &Stage, events: u64) -> ErrorView {
+    let node = stage.node();
+    node.reconcile(vec![task(stage)]);
+    until("all is committed", || (stage.cluster.stored("p") == Some(events)).then_some(())).await;
+    view(&node, &task_unit()).unwrap().errors
+}
+
 #[test]
 fn what_cannot_be_converted_goes_to_the_topic_for_it() {
     let stage = Stage::of(40);
@@ -37,10 +46,7 @@ fn what_cannot_be_converted_goes_to_the_topic_for_it() {
         stage.script.set_value(event, Value::Int32(7));
     }
     run(async {
-        let node = stage.node();
-        node.reconcile(vec![task(&stage)]);
-        until("all is committed", || (stage.cluster.stored("p") == Some(40)).then_some(())).await;
-        let errors = view(&node, &task_unit()).unwrap().errors;
+        let errors = committed(&stage, 40).await;
         assert_eq!((errors.total_records_skipped, errors.deadletterqueue_produce_requests), (3, 3));
         assert_eq!(errors.deadletterqueue_produce_failures, 0);
         assert_eq!((stage.broker.sent(), stage.broker.opened()), (40, 1));
@@ -110,10 +116,7 @@ fn a_message_that_is_too_large_has_a_letter_without_it() {
             rules.broker_limit = Some(100);
         });
         run(async {
-            let node = stage.node();
-            node.reconcile(vec![task(&stage)]);
-            until("all is committed", || (stage.cluster.stored("p") == Some(40)).then_some(())).await;
-            let errors = view(&node, &task_unit()).unwrap().errors;
+            let errors = committed(&stage, 40).await;
             assert!(errors.total_records_skipped >= 3, "{errors:?}");
         });
         let letters = letters(&stage);
@@ -140,10 +143,7 @@ fn a_letter_that_is_too_large_goes_without_its_value() {
             rules.broker_limit = Some(100);
         });
         run(async {
-            let node = stage.node();
-            node.reconcile(vec![task(&stage)]);
-            until("all is committed", || (stage.cluster.stored("p") == Some(5)).then_some(())).await;
-            let errors = view(&node, &task_unit()).unwrap().errors;
+            let errors = committed(&stage, 5).await;
             assert!(errors.deadletterqueue_produce_failures >= 1, "{errors:?}");
         });
         let letters = letters(&stage);
