@@ -2,7 +2,6 @@
 use std::sync::Arc;
 
 use bytes::Bytes;
-use thalweg_config::Properties;
 use thalweg_core::convert::{Converter, JsonConverter};
 use thalweg_core::envelope::json_text;
 use thalweg_core::position::Position;
@@ -10,20 +9,12 @@ use thalweg_core::record::Headers;
 use thalweg_core::transform::{Chain, TransformClasses, validate};
 
 use super::*;
-use crate::transforms::CLASSES;
+use crate::transforms::{CLASSES, support};
 
 const CLASS: &str = "io.debezium.connector.mongodb.transforms.outbox.MongoEventRouter";
 
-fn configuration(options: &[(&str, &str)]) -> Properties {
-    let mut config = Properties::from([("transforms", "t"), ("transforms.t.type", CLASS)]);
-    for (name, value) in options {
-        config.set(format!("transforms.t.{name}"), *value);
-    }
-    config
-}
-
 fn chain(options: &[(&str, &str)]) -> Chain {
-    Chain::from_config(&configuration(options), &TransformClasses::default().with(CLASSES)).unwrap()
+    support::chain(CLASS, options)
 }
 
 fn event(op: &'static str, after: &str) -> Record {
@@ -121,7 +112,9 @@ fn documents_and_options_that_are_wrong() {
     let keyless = ROW.replace("\"aggregateid\"", "\"other\"");
     assert!(run(&[], event("c", &keyless)).unwrap().key.is_none());
     let known = TransformClasses::default().with(CLASSES);
-    let wrong =
-        configuration(&[("collection.fields.additional.placement", "a:x"), ("collection.op.invalid.behavior", "x")]);
+    let wrong = support::configuration(
+        CLASS,
+        &[("collection.fields.additional.placement", "a:x"), ("collection.op.invalid.behavior", "x")],
+    );
     assert_eq!(validate(&wrong, &known).messages().len(), 2);
 }

@@ -8,20 +8,12 @@ use thalweg_core::record::Headers;
 use thalweg_core::transform::{Chain, TransformClasses, validate};
 
 use super::*;
-use crate::transforms::CLASSES;
+use crate::transforms::{CLASSES, support};
 
 const CLASS: &str = "io.debezium.connector.mongodb.transforms.ExtractNewDocumentState";
 
-fn configuration(options: &[(&str, &str)]) -> Properties {
-    let mut config = Properties::from([("transforms", "t"), ("transforms.t.type", CLASS)]);
-    for (name, value) in options {
-        config.set(format!("transforms.t.{name}"), *value);
-    }
-    config
-}
-
 fn chain(options: &[(&str, &str)]) -> Chain {
-    Chain::from_config(&configuration(options), &TransformClasses::default().with(CLASSES)).unwrap()
+    support::chain(CLASS, options)
 }
 
 /// What a change event has.
@@ -256,7 +248,7 @@ fn documents_that_cannot_be_used() {
 #[test]
 fn options_are_checked_at_their_properties() {
     let known = TransformClasses::default().with(CLASSES);
-    let of = |name, value| validate(&configuration(&[(name, value)]), &known);
+    let of = |name, value| validate(&support::configuration(CLASS, &[(name, value)]), &known);
     for (name, value) in [
         ("array.encoding", "x"),
         ("flatten.struct", "x"),

@@ -10,6 +10,8 @@ mod extract_new_document_state;
 mod indented;
 #[cfg(test)]
 mod recorded_tests;
+#[cfg(test)]
+mod support;
 
 use thalweg_core::transform::TransformClass;
 
