@@ -81,6 +81,13 @@ pub fn validate(properties: &Properties) -> Validation {
             Some(Err(e)) => validation.invalid(FILTER_OVERRIDES, &format!("{property} is not a query filter: {e}")),
         }
     }
+    for (option, what) in
+        [("signal.enabled.channels", "no signals come"), ("notification.enabled.channels", "nothing is told")]
+    {
+        if config::entries(&validation.settings, option).iter().any(|channel| channel.eq_ignore_ascii_case("jmx")) {
+            validation.warnings.push(format!("'{option}' names jmx, which is not there: {what} that way"));
+        }
+    }
     validation
 }
 

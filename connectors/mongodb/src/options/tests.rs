@@ -219,6 +219,16 @@ fn signals_and_notifications() {
         let found = errors(&[(name, value)]);
         assert!(found.iter().any(|text| text.contains(error)), "{name}={value}: {found:?}");
     }
+    let warned = validate(&properties(&[
+        ("signal.enabled.channels", "source,jmx"),
+        ("notification.enabled.channels", "log,jmx"),
+    ]));
+    for warning in [
+        "'signal.enabled.channels' names jmx, which is not there: no signals come that way",
+        "'notification.enabled.channels' names jmx, which is not there: nothing is told that way",
+    ] {
+        assert!(warned.warnings.iter().any(|w| w == warning), "{:?}", warned.warnings);
+    }
     assert!(errors(&[("notification.enabled.channels", "sink")])
         .contains(&"notification.sink.topic.name: Notification topic name must be provided when kafka notification channel is enabled".to_owned()));
 }
