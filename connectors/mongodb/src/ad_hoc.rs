@@ -17,9 +17,10 @@ use tokio::task::JoinHandle;
 use tracing::{Instrument, info, warn};
 
 use crate::change::{Change, Operation};
-use crate::chunks::{self, Chunks, PlaceText, Row};
+use crate::chunks::{Chunks, Row};
 use crate::namespace::Namespace;
 use crate::options::MongoConfig;
+use crate::place::{self, PlaceText};
 use crate::signals;
 
 /// Blocking snapshots that wait for their turn.
@@ -38,6 +39,8 @@ pub(crate) struct Attention {
     pub(crate) notices: Vec<Notice>,
     /// Documents of a chunk that stand, to be sent before the event.
     pub(crate) rows: Vec<Row>,
+    /// Cluster time of the event that ends their chunk.
+    pub(crate) time: (u32, u32),
     /// The state has changed.
     pub(crate) moved: bool,
 }
@@ -146,7 +149,7 @@ impl AdHoc {
         let (Some(signals), Ok(change)) = (&self.signals, Change::parse(event)) else { return attention };
         if change.db != signals.db.as_bytes() || change.collection != signals.coll.as_bytes() {
             if self.incremental.is_open()
-                && let Some(key) = change.document_key.and_then(chunks::key)
+                && let Some(key) = change.document_key.and_then(place::key)
             {
                 self.incremental.touch(&full_name(&change), &key);
             }
@@ -156,7 +159,7 @@ impl AdHoc {
             Operation::Insert => {
                 let mark = signals::watermark(&change);
                 if mark.as_ref().is_some_and(|mark| self.is_end(mark, Strategy::InsertInsert)) {
-                    attention = self.close();
+                    attention = self.close(change.cluster_time);
                 } else if let Some(signal) = signals::signal_of(&change) {
                     match signal.kind.as_str() {
                         "snapshot-window-open" => self.incremental.opened(&signal.id),
@@ -169,7 +172,7 @@ impl AdHoc {
             Operation::Delete
                 if signals::watermark(&change).is_some_and(|mark| self.is_end(&mark, Strategy::InsertDelete)) =>
             {
-                attention = self.close();
+                attention = self.close(change.cluster_time);
             }
             _ => {}
         }
@@ -181,7 +184,7 @@ impl AdHoc {
     }
 
     /// The window of the present chunk ends here.
-    fn close(&mut self) -> Attention {
+    fn close(&mut self, time: (u32, u32)) -> Attention {
         // It was handed over before its watermark was written.
         while let Ok(chunk) = self.arrivals.1.try_recv() {
             let notices = self.incremental.arrived(chunk);
@@ -190,7 +193,7 @@ impl AdHoc {
             }
         }
         match self.incremental.close() {
-            Some(closed) => Attention { notices: closed.notices, rows: closed.rows, moved: true },
+            Some(closed) => Attention { notices: closed.notices, rows: closed.rows, time, moved: true },
             None => Attention::default(),
         }
     }

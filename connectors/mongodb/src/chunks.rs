@@ -3,32 +3,29 @@
 //!
 //! Ranges are bounds of the index on `_id`, which order values of every type; a comparison in a query
 //! would find only those of one type. Both bounds are the server's to compare, with the collection's
-//! collation. Reads and watermarks go to the primary and to what a majority has, so that no read is
-//! older than the watermark before it. A connection of its own: the stream's is busy waiting.
+//! collation. Reads and watermarks go to the primary and to what a majority has, in one session for each
+//! chunk, so that no read is older than the watermark before it. A connection of its own: the stream's is busy waiting.
 
 use std::sync::Arc;
 use std::time::Duration;
 
 use async_trait::async_trait;
-use base64::Engine as _;
-use base64::engine::general_purpose::STANDARD;
-use bson::{Document, RawDocument, RawDocumentBuf, doc};
+use bson::{Document, RawDocumentBuf, doc};
 use bytes::Bytes;
 use futures::TryStreamExt;
 use mongodb::options::{Acknowledgment, Hint, ReadConcern, ReadPreference, SelectionCriteria, WriteConcern};
 use mongodb::{Client, ClientSession, Collection};
 use thalweg_config::Secret;
-use thalweg_core::snapshot::{ChunkReader, ChunkRow, KeyText, Queued, Strategy, means};
+use thalweg_core::snapshot::{ChunkReader, ChunkRow, Queued, Strategy, means};
 use thalweg_core::{Error, ErrorKind, Phase, Policy};
 use tokio::sync::{Mutex, OnceCell};
 
 use crate::errors::{self, Class};
-use crate::extended_json::{self, Writer};
 use crate::filter::NamespaceFilter;
-use crate::key::id_of;
 use crate::lenient_json::parse_document;
 use crate::namespace::Namespace;
 use crate::options::MongoConfig;
+use crate::place::{self, key, place};
 use crate::snapshot;
 use crate::stream::within;
 use crate::{connect, failure::Failure};
@@ -41,11 +38,11 @@ pub(crate) struct Row {
 }
 
 pub(crate) struct Chunks {
-    pub(crate) config: Arc<MongoConfig>,
-    pub(crate) filter: Arc<NamespaceFilter>,
-    pub(crate) uri: Secret,
-    pub(crate) signals: Namespace,
-    pub(crate) client: OnceCell<Client>,
+    config: Arc<MongoConfig>,
+    filter: Arc<NamespaceFilter>,
+    uri: Secret,
+    signals: Namespace,
+    client: OnceCell<Client>,
     /// Of the present chunk: with it the server reads behind the watermark, on every shard.
     session: Mutex<Option<ClientSession>>,
 }
@@ -103,39 +100,16 @@ fn majority() -> WriteConcern {
     WriteConcern::builder().w(Acknowledgment::Majority).build()
 }
 
+fn bound(place: &Bytes) -> Result<Document, Error> {
+    place::bound(place).map_err(|e| Error::config("an _id cannot be used as a bound of a chunk").because(&e))
+}
+
 /// The condition of a signal as a filter.
 fn condition(queued: &Queued) -> Result<Document, Error> {
     let Some(text) = &queued.condition else { return Ok(Document::new()) };
     parse_document(text).map_err(|e| {
         Error::config(format!("the additional condition for {} is not a query filter", queued.id)).because(&e)
     })
-}
-
-/// `{_id: …}` of a document: where it stands among the others.
-fn place(document: &RawDocument) -> Option<Bytes> {
-    let id = document.get("_id").ok()??;
-    let mut place = RawDocumentBuf::new();
-    place.append(bson::cstr!("_id"), id);
-    Some(Bytes::from(place.into_bytes()))
-}
-
-/// The same of a document as bytes.
-pub(crate) fn place_of(document: &[u8]) -> Option<Bytes> {
-    place(RawDocument::from_bytes(document).ok()?)
-}
-
-/// What a change of the document has as its key: type and bytes of the `_id`.
-pub(crate) fn key(document: &[u8]) -> Option<Bytes> {
-    let id = id_of(document).ok()?;
-    let mut key = Vec::with_capacity(id.value.len() + 1);
-    key.push(id.kind);
-    key.extend_from_slice(id.value);
-    Some(key.into())
-}
-
-fn bound(place: &Bytes) -> Result<Document, Error> {
-    let raw = RawDocument::from_bytes(place).and_then(Document::try_from);
-    raw.map_err(|e| Error::config("an _id cannot be used as a bound of a chunk").because(&e))
 }
 
 #[async_trait]
@@ -279,60 +253,5 @@ impl Chunks {
             Err(error) if !is_there(&error) => Err(failed(&error)),
             _ => Ok(()),
         }
-    }
-}
-
-/// The text of a place (a document with an `_id` only): BSON, because there are many types of `_id`.
-pub struct PlaceText;
-
-const PREFIX: &str = "bson:";
-
-impl KeyText for PlaceText {
-    fn write(&self, place: &Bytes) -> String {
-        format!("{PREFIX}{}", STANDARD.encode(place))
-    }
-
-    fn read(&self, text: &str) -> Option<Bytes> {
-        let place = STANDARD.decode(text.strip_prefix(PREFIX)?).ok()?;
-        RawDocument::from_bytes(&place).ok()?.get("_id").ok()??;
-        Some(place.into())
-    }
-
-    fn shown(&self, place: &Bytes) -> String {
-        let mut text = Vec::new();
-        let Ok(id) = id_of(place) else { return String::new() };
-        let form = thalweg_core::record::TextForm::Plain;
-        if extended_json::write_value(Writer::Relaxed, form, id.kind, id.value, &mut text).is_err() {
-            return String::new();
-        }
-        String::from_utf8_lossy(&text).into_owned()
-    }
-}
-
-#[cfg(test)]
-mod tests {
-    #![allow(clippy::unwrap_used)]
-    use bson::rawdoc;
-
-    use super::*;
-
-    #[test]
-    fn places_have_texts() {
-        let place = place(&rawdoc! {"_id": 7_i64, "x": 1}).unwrap();
-        assert_eq!(place, Bytes::from(rawdoc! {"_id": 7_i64}.into_bytes()));
-        let text = PlaceText.write(&place);
-        assert!(text.starts_with("bson:"));
-        assert_eq!(PlaceText.read(&text), Some(place.clone()));
-        assert_eq!(PlaceText.shown(&place), "7");
-        for odd in ["aced0005", "bson:", "bson:!!", "bson:BQAAAAA="] {
-            assert_eq!(PlaceText.read(odd), None, "{odd}");
-        }
-    }
-
-    #[test]
-    fn keys_tell_types_apart() {
-        let of = |document: RawDocumentBuf| key(document.as_bytes()).unwrap();
-        assert_eq!(of(rawdoc! {"_id": 7, "x": 1}), of(rawdoc! {"_id": 7}));
-        assert_ne!(of(rawdoc! {"_id": 7}), of(rawdoc! {"_id": 7_i64}));
     }
 }

@@ -9,7 +9,8 @@
 //! events; `filter` decides what is captured; `event` makes records of a `change` with the schemas of
 //! `schema`, the keys of `key` and the texts of `extended_json`; `fields` leaves out or renames some
 //! fields of its documents; `transaction` tells begin and end of transactions. Beside the stream `ad_hoc`
-//! follows `signals`, and `chunks` reads what incremental snapshots ask for. `transforms`
+//! follows `signals`, and `chunks` reads what incremental snapshots ask for;
+//! a `place` is where both stand in a collection. `transforms`
 //! are those that only know this connector's records. `errors` sorts what the server
 //! refuses. `raw` walks BSON; `lenient_json` reads queries that people write.
 
@@ -35,6 +36,7 @@ mod offsets;
 pub mod options;
 mod outage;
 pub mod pipeline;
+mod place;
 mod plan;
 pub mod position;
 mod pump;
@@ -55,5 +57,5 @@ mod transaction;
 mod transforms;
 mod window;
 
-pub use chunks::PlaceText;
 pub use connector::MongoDbConnector;
+pub use place::PlaceText;

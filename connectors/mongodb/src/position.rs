@@ -17,8 +17,8 @@ use thalweg_core::record::TextForm;
 use thalweg_core::snapshot::{COPIED, Copied, is_state};
 use thalweg_core::transaction::OpenTransaction;
 
-use crate::chunks::PlaceText;
 use crate::extended_json::{self, Writer};
+use crate::place::PlaceText;
 use crate::raw::{self, Elements, kind};
 use crate::token::Token;
 

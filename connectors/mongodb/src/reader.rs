@@ -28,13 +28,12 @@ use tokio_util::sync::{CancellationToken, DropGuard};
 use tracing::{Instrument, info, warn};
 
 use crate::ad_hoc::{AdHoc, Aside};
-use crate::change::Change;
-use crate::chunks;
 use crate::event::{Decoder, Fate};
 use crate::feed::{Feed, Part as SnapshotPart};
 use crate::filter::NamespaceFilter;
 use crate::namespace::Namespace;
 use crate::options::MongoConfig;
+use crate::place::place_of;
 use crate::position::MongoPosition;
 use crate::pump::{Part, Pump};
 use crate::reply::{BadReply, Documents};
@@ -130,14 +129,29 @@ impl MongoReader {
             Part::Shard { replica_set, .. } => Some(replica_set.clone()),
         };
         let stop = context.cancel.child_token();
+        let decoder = Decoder::new(config, filter.clone(), spec.task, &spec.run_id, replica_set);
+        let pump = tokio::spawn(pump.run(stop.clone()).in_current_span());
+        Self::new(config, decoder, (pump, feed), ad_hoc, stop, context.progress.clone())
+    }
+
+    /// `source`: what fetches, and what it hands over.
+    fn new(
+        config: &MongoConfig,
+        decoder: Decoder,
+        source: (JoinHandle<()>, mpsc::Receiver<Result<Feed, Error>>),
+        ad_hoc: AdHoc,
+        stop: CancellationToken,
+        progress: Arc<PartitionProgress>,
+    ) -> Self {
+        let (pump, feed) = source;
         let topic = TopicNaming::new(naming_rules(config)).heartbeat();
         Self {
             feed,
-            pump: tokio::spawn(pump.run(stop.clone()).in_current_span()),
+            pump,
             _guard: stop.clone().drop_guard(),
             stop,
-            progress: context.progress.clone(),
-            decoder: Decoder::new(config, filter.clone(), spec.task, &spec.run_id, replica_set),
+            progress,
+            decoder,
             fragments: Fragments::default(),
             heartbeat: Heartbeat::new(config.heartbeat_interval, topic, &config.topic_prefix, Instant::now()),
             ad_hoc,
@@ -321,17 +335,14 @@ impl MongoReader {
         }
         let position = self.position.clone();
         let attention = self.ad_hoc.attend(event, || offset_text(&position));
-        if !attention.rows.is_empty() {
-            let time = Change::parse(event).map_or((0, 0), |change| change.cluster_time);
-            for row in &attention.rows {
-                match self.decoder.read_chunk(&row.namespace, &row.document, time, now_ms) {
-                    Ok(Some(record)) => {
-                        batch.bytes += row.document.len() + RECORD_BYTES + self.decoder.state_bytes();
-                        batch.records.push(record);
-                    }
-                    Ok(None) => {}
-                    Err(error) => warn!(%error, "{LEFT_OUT}"),
+        for row in &attention.rows {
+            match self.decoder.read_chunk(&row.namespace, &row.document, attention.time, now_ms) {
+                Ok(Some(record)) => {
+                    batch.bytes += row.document.len() + RECORD_BYTES + self.decoder.state_bytes();
+                    batch.records.push(record);
                 }
+                Ok(None) => {}
+                Err(error) => warn!(%error, "{LEFT_OUT}"),
             }
         }
         self.tell_in(attention.notices, batch);
@@ -389,7 +400,7 @@ impl MongoReader {
             let document = document.map_err(bad_reply)?;
             if let SnapshotPart::Range { delivered, .. } = &mut reading.part
                 && let Some(delivered) = delivered.take()
-                && chunks::place_of(&document).as_ref() == Some(&delivered)
+                && place_of(&document).as_ref() == Some(&delivered)
             {
                 continue;
             }
@@ -420,7 +431,7 @@ impl MongoReader {
     /// The last document of a reply waits: it may be the last of all.
     fn end_of_reply(&mut self, reading: Reading) {
         let Reading { namespace, table, part, last, .. } = reading;
-        let key = last.as_ref().and_then(|document| chunks::place_of(document));
+        let key = last.as_deref().and_then(place_of);
         if let Some(document) = last {
             let document = Bytes::copy_from_slice(&document);
             self.held = Some(Held { namespace, document, advances: Vec::new() });

@@ -15,33 +15,10 @@ fn reader(more: &[(&str, &str)]) -> (mpsc::Sender<Result<Feed, Error>>, MongoRea
     let config = MongoConfig::parse(&properties).unwrap();
     let filter = Arc::new(NamespaceFilter::new(&config.filters).unwrap());
     let (out, feed) = mpsc::channel(10);
-    let stop = CancellationToken::new();
-    let topic = TopicNaming::new(naming_rules(&config)).heartbeat();
-    let reader = MongoReader {
-        feed,
-        pump: tokio::spawn(async {}),
-        _guard: stop.clone().drop_guard(),
-        stop,
-        progress: Arc::default(),
-        decoder: Decoder::new(&config, filter, 0, "run", None),
-        fragments: Fragments::default(),
-        heartbeat: Heartbeat::new(config.heartbeat_interval, topic, &config.topic_prefix, Instant::now()),
-        ad_hoc: AdHoc::new(&config, Err("no signals here"), mpsc::channel(1).0, Inbox::default()),
-        notifier: config.notifier.clone(),
-        batch_size: config.batch_size,
-        batch_bytes: config.batch_bytes,
-        retriable: None,
-        work: Work::Nothing,
-        held: None,
-        begun: HashSet::new(),
-        position: Position::default(),
-        snapshot: None,
-        streaming: false,
-        told: false,
-        reported: Instant::now(),
-        stillness: Stillness::new(Duration::ZERO),
-        finished: false,
-    };
+    let decoder = Decoder::new(&config, filter, 0, "run", None);
+    let ad_hoc = AdHoc::new(&config, Err("no signals here"), mpsc::channel(1).0, Inbox::default());
+    let source = (tokio::spawn(async {}), feed);
+    let reader = MongoReader::new(&config, decoder, source, ad_hoc, CancellationToken::new(), Arc::default());
     (out, reader)
 }
 

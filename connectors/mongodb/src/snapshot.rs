@@ -10,7 +10,7 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};
 use std::time::Duration;
 
-use bson::{Bson, Document, RawDocument, RawDocumentBuf, doc};
+use bson::{Bson, Document, RawDocumentBuf, doc};
 use bytes::Bytes;
 use futures::{StreamExt, TryStreamExt};
 use mongodb::error::Error as ServerError;
@@ -29,6 +29,7 @@ use crate::feed::{Feed, Part};
 use crate::filter::{NamespaceFilter, SnapshotSelection};
 use crate::namespace::Namespace;
 use crate::options::{CaptureScope, MongoConfig};
+use crate::place::bound;
 use crate::reply::{Budget, Reply};
 use crate::stream::within;
 
@@ -363,10 +364,10 @@ impl Copier {
             let by_id = doc! {"_id": 1};
             find = find.hint(Hint::Keys(by_id.clone())).sort(by_id);
             if let Some(from) = &range.from {
-                find = find.min(bound(from)?);
+                find = find.min(bound(from).map_err(ServerError::custom)?);
             }
             if let Some(until) = &range.until {
-                find = find.max(bound(until)?);
+                find = find.max(bound(until).map_err(ServerError::custom)?);
             }
         }
         if let Some(batch_size) = source.batch_size {
@@ -396,11 +397,6 @@ fn units(source: Source) -> Vec<Unit> {
     let left = Arc::new(AtomicUsize::new(ranges.len().max(1)));
     let unit = |range| Unit { source: source.clone(), range, left: left.clone() };
     if ranges.is_empty() { vec![unit(None)] } else { ranges.into_iter().map(|range| unit(Some(range))).collect() }
-}
-
-fn bound(place: &Bytes) -> Result<Document, ServerError> {
-    let read = RawDocument::from_bytes(place).and_then(Document::try_from);
-    read.map_err(ServerError::custom)
 }
 
 #[cfg(test)]
