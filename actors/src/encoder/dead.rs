@@ -3,8 +3,8 @@
 //!
 //! The letter has the record's place in the sequence, so the position moves only behind its
 //! acknowledgement, in mode `fenced` within the same transaction. One that is too large goes without its
-//! value, then without its key; if even that is refused, the task ends with the error. It does not decide
-//! what is left out.
+//! value, then without its key. If the client refuses even that, the task ends with the error; what the
+//! broker refuses is left out, counted and logged. It does not decide what is left out.
 
 use thalweg_core::ErrorKind;
 use thalweg_core::ack::Full;
