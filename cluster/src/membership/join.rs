@@ -4,7 +4,8 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::time::Duration;
 
 use openraft::ChangeMembers;
-use openraft::errors::{ClientWriteError, RaftError};
+use openraft::async_runtime::WatchReceiver;
+use openraft::errors::{ChangeMembershipError, ClientWriteError, RaftError};
 use tokio::time::{Instant, timeout};
 
 use super::lead::spares;
@@ -107,20 +108,32 @@ impl Consensus {
         Err(self.failure_of(&ProposeError::NoLeader))
     }
 
-    /// Changes the membership; the caller holds the lock.
+    /// Changes the membership; the caller holds the lock. Raft allows one change at a time, and the one before
+    /// this may still be on its way: that of a former leader, or the first of all.
     pub(super) async fn change(&self, change: ChangeMembers<NodeId, Member>, retain: bool) -> Result<(), Failure> {
-        let Ok(changed) = timeout(CHANGE, self.raft.change_membership(change, retain)).await else {
-            return Err(Failure::TimedOut);
-        };
-        match changed {
-            Ok(_) => Ok(()),
-            Err(RaftError::APIError(ClientWriteError::<TypeConfig>::ForwardToLeader(_))) => {
-                Err(self.failure_of(&ProposeError::NoLeader))
+        timeout(CHANGE, async {
+            let mut metrics = self.raft.metrics();
+            loop {
+                metrics.borrow_and_update();
+                return match self.raft.change_membership(change.clone(), retain).await {
+                    Ok(_) => Ok(()),
+                    Err(RaftError::APIError(ClientWriteError::<TypeConfig>::ChangeMembershipError(
+                        ChangeMembershipError::InProgress(_),
+                    ))) => {
+                        metrics.changed().await.map_err(|_| Failure::NotReady)?;
+                        continue;
+                    }
+                    Err(RaftError::APIError(ClientWriteError::ForwardToLeader(_))) => {
+                        Err(self.failure_of(&ProposeError::NoLeader))
+                    }
+                    Err(RaftError::APIError(ClientWriteError::LogEntryDiscarded(_))) => Err(Failure::Unknown),
+                    Err(RaftError::APIError(e)) => Err(Failure::Refused(e.to_string())),
+                    Err(RaftError::Fatal(e)) => Err(Failure::Stopped(e.to_string())),
+                };
             }
-            Err(RaftError::APIError(ClientWriteError::LogEntryDiscarded(_))) => Err(Failure::Unknown),
-            Err(RaftError::APIError(e)) => Err(Failure::Refused(e.to_string())),
-            Err(RaftError::Fatal(e)) => Err(Failure::Stopped(e.to_string())),
-        }
+        })
+        .await
+        .unwrap_or(Err(Failure::TimedOut))
     }
 
     /// Takes `node` out of the group for good, through the leader. For this node itself use
