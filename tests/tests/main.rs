@@ -21,5 +21,6 @@ mod sharded;
 mod shared;
 mod signals;
 mod spine;
+mod spread;
 mod stopping;
 mod transactions;

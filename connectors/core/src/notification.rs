@@ -71,7 +71,8 @@ impl Notice {
 }
 
 /// Sends the notices of one connector where its configuration says.
-#[derive(Debug, Clone)]
+/// The default tells nobody.
+#[derive(Debug, Clone, Default)]
 pub struct Notifier {
     topic: Option<Arc<str>>,
     log: bool,

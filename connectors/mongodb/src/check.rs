@@ -88,6 +88,8 @@ impl<'a> Check<'a> {
     async fn tasks(&self, client: &Client, cluster: &Cluster, report: &mut CheckReport) -> Result<(), Fault> {
         if *cluster != Cluster::Sharded || self.config.connection.mode == ConnectionMode::Sharded {
             report.tasks.push("task 0: the whole cluster".into());
+            let helping = 1..plan::portions(self.config, self.max_tasks);
+            report.tasks.extend(helping.map(|task| format!("task {task}: a portion of each snapshot")));
             return Ok(());
         }
         let groups = plan::distribute(shard::read_shards(client).await?, self.max_tasks);

@@ -128,9 +128,11 @@ impl Connector for MongoDbConnector {
     async fn plan_tasks(&self, config: &Properties, max: usize) -> Result<Vec<Properties>, Error> {
         let parsed = MongoConfig::parse(config)?;
         if parsed.connection.mode == ConnectionMode::Sharded {
-            return Ok(plan::whole_cluster(config));
+            return Ok(plan::whole_cluster(config, plan::portions(&parsed, max)));
         }
-        let Some(shards) = self.shards(&parsed).await? else { return Ok(plan::whole_cluster(config)) };
+        let Some(shards) = self.shards(&parsed).await? else {
+            return Ok(plan::whole_cluster(config, plan::portions(&parsed, max)));
+        };
         self.planned.lock().insert(parsed.topic_prefix.clone(), names(&shards));
         if shards.is_empty() {
             error!(

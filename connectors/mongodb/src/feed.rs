@@ -50,6 +50,8 @@ pub(crate) enum Feed {
     CollectionRead(Arc<Namespace>),
     /// The snapshot is complete.
     Copied,
+    /// This task's portion of a snapshot is; the first one goes on with it.
+    PortionCopied,
     /// A blocking snapshot did not come to its end; the stream goes on.
     Aborted,
     /// The stream goes on behind this position.

@@ -48,6 +48,7 @@ mod shard;
 pub mod signals;
 mod snapshot;
 pub mod split;
+mod spread;
 mod start;
 mod stream;
 mod task;

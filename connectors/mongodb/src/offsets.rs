@@ -5,6 +5,7 @@ use std::sync::Arc;
 
 use thalweg_core::Error;
 use thalweg_core::position::{self, OffsetReader, SourcePartition};
+use thalweg_core::snapshot::Copied;
 use tracing::{info, warn};
 
 use crate::position::{MongoCodec, MongoPosition};
@@ -49,7 +50,20 @@ pub(crate) fn of_shard(prefix: &str, replica_set: &str) -> SourcePartition {
     SourcePartition::new([("server_id", prefix), ("rs", replica_set)])
 }
 
+/// A portion of the snapshot of the whole cluster, beyond the first.
+pub(crate) fn of_portion(prefix: &str, number: usize) -> SourcePartition {
+    SourcePartition::new([("server_id", prefix), ("snapshot_portion", &number.to_string())])
+}
+
 impl StoredOffsets {
+    /// How far a portion of the snapshot has come; `None`: nothing usable is stored. The first portion's
+    /// is that of the whole cluster.
+    pub(crate) fn portion(&self, number: usize) -> Result<Option<(MongoPosition, Copied)>, Error> {
+        let partition = if number == 0 { whole(&self.prefix) } else { of_portion(&self.prefix, number) };
+        let Some(position) = self.read(&partition)?.filter(MongoPosition::is_unfinished) else { return Ok(None) };
+        Ok(position.copied().and_then(Result::ok).map(|copied| (position, copied)))
+    }
+
     /// For one stream over the whole cluster; `replica_set` as the connection string names it.
     pub(crate) fn of_whole(&self, replica_set: Option<&str>) -> Result<Option<Found>, Error> {
         if let Some(position) = self.read(&whole(&self.prefix))? {

@@ -425,8 +425,10 @@ impl PositionCodec for MongoCodec {
         if partition.contains_key("rs") && !text("rs") {
             return Err("the member 'rs' of the partition is the name of a replica set".into());
         }
-        match partition.keys().find(|name| !["server_id", "rs"].contains(&name.as_str())) {
-            Some(odd) => Err(format!("'{odd}' is no member of a partition; 'server_id' and 'rs' are")),
+        match partition.keys().find(|name| !["server_id", "rs", "snapshot_portion"].contains(&name.as_str())) {
+            Some(odd) => {
+                Err(format!("'{odd}' is no member of a partition; 'server_id', 'rs' and 'snapshot_portion' are"))
+            }
             None => Ok(()),
         }
     }

@@ -25,10 +25,11 @@ use crate::link::{Ended, Link};
 use crate::offsets::{Found, StoredOffsets};
 use crate::options::{MongoConfig, Oversize};
 use crate::pipeline;
+use crate::plan::Portion;
 use crate::position::MongoPosition;
 use crate::reply::Budget;
 use crate::shard;
-use crate::snapshot::{self, Copier};
+use crate::snapshot::{self, Copier, Failed};
 use crate::start::Known;
 use crate::stream::{ChangeStream, StartAt, StreamSettings};
 use crate::topology::{self, Cluster};
@@ -41,7 +42,7 @@ const LOSSES_IN_A_ROW: u32 = 3;
 /// What the partition is: decides which stored offset counts.
 #[derive(Debug, Clone)]
 pub(crate) enum Part {
-    WholeCluster,
+    WholeCluster(Portion),
     /// One of `of` shards.
     Shard {
         replica_set: Arc<str>,
@@ -50,9 +51,27 @@ pub(crate) enum Part {
 }
 
 /// Where a snapshot began, and how far it has come.
-struct Begun {
-    position: MongoPosition,
-    copied: Copied,
+pub(crate) struct Begun {
+    pub(crate) position: MongoPosition,
+    pub(crate) copied: Copied,
+}
+
+/// Which snapshot is to be taken.
+pub(crate) struct Order<'a> {
+    pub(crate) selection: &'a SnapshotSelection,
+    pub(crate) portion: Portion,
+    /// What was planned for the portions; `None`: that is still to be done.
+    pub(crate) plan: Option<Copied>,
+    pub(crate) kind: Kind,
+}
+
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Kind {
+    /// Its begin is stored, with all that the plan says, or has to be before the first record.
+    Initial {
+        announced: bool,
+    },
+    Blocking,
 }
 
 pub(crate) struct Pump {
@@ -107,6 +126,11 @@ impl Pump {
         }
         let timeout = connect::socket_timeout(&self.config.connection, self.uri.reveal());
         let settings = StreamSettings::new(&self.config, pipeline::stages(&self.config), timeout);
+        if let Part::WholeCluster(portion) = self.part
+            && !portion.is_first()
+        {
+            return self.help(link, &settings, portion).await;
+        }
         self.survey(link).await?;
         if let Oversize::Skip(bytes) = self.config.cursor.oversize {
             info!(
@@ -187,7 +211,7 @@ impl Pump {
         }
     }
 
-    async fn send(&self, feed: Feed) -> Result<(), Error> {
+    pub(crate) async fn send(&self, feed: Feed) -> Result<(), Error> {
         let gone = |_| Error::new(ErrorKind::Internal, Phase::Stream, "the reader of this partition is gone");
         self.out.send(Ok(feed)).await.map_err(gone)
     }
@@ -196,7 +220,7 @@ impl Pump {
     async fn stored(&self, link: &mut Link, cluster: &Cluster) -> Result<Option<Found>, Error> {
         match &self.part {
             Part::Shard { replica_set, of } => self.offsets.of_one_shard(replica_set, *of),
-            Part::WholeCluster => {
+            Part::WholeCluster(_) => {
                 let replica_set = connect::parse(self.uri.reveal()).ok().and_then(|uri| uri.replica_set);
                 let found = self.offsets.of_whole(replica_set.as_deref())?;
                 if found.is_some() || *cluster != Cluster::Sharded {
@@ -358,15 +382,20 @@ impl Pump {
         resumed: Option<Begun>,
         announced: bool,
     ) -> Result<MongoPosition, Error> {
-        let (Begun { position, copied }, announced) = match resumed {
+        let (mut begun, announced) = match resumed {
             Some(begun) => (begun, announced),
             None => (Begun { position: self.present(link, settings).await?, copied: Copied::default() }, false),
         };
-        if !announced {
-            self.send(Feed::Start(position.clone().with_copied(&copied).begun())).await?;
-        }
+        let portion = match self.part {
+            Part::WholeCluster(portion) => portion,
+            Part::Shard { .. } => Portion::ALL,
+        };
+        let plan = self.plan_of(&mut begun.copied, portion)?;
+        let announced = announced && (plan.is_some() || portion == Portion::ALL);
+        let position = begun.position.clone();
         let selection = SnapshotSelection::new(&self.config.snapshot.include)?;
-        self.copy_selected(link, settings, Begun { position: position.clone(), copied }, &selection, false).await?;
+        let order = Order { selection: &selection, portion, plan, kind: Kind::Initial { announced } };
+        self.copy_selected(link, settings, begun, order).await?;
         Ok(position)
     }
 
@@ -377,7 +406,8 @@ impl Pump {
         let taken = async {
             let selection = SnapshotSelection::asked(&asked.request)?;
             let begun = Begun { position: self.present(link, settings).await?, copied: Copied::default() };
-            self.copy_selected(link, settings, begun, &selection, true).await
+            let order = Order { selection: &selection, portion: Portion::ALL, plan: None, kind: Kind::Blocking };
+            self.copy_selected(link, settings, begun, order).await
         };
         if let Err(error) = taken.await {
             warn!(signal = asked.signal, %error, "the blocking snapshot failed and is not repeated, the stream goes on");
@@ -386,30 +416,35 @@ impl Pump {
         Ok(())
     }
 
-    async fn copy_selected(
+    pub(crate) async fn copy_selected(
         &self,
         link: &mut Link,
         settings: &StreamSettings,
         begun: Begun,
-        selection: &SnapshotSelection,
-        blocking: bool,
+        order: Order<'_>,
     ) -> Result<(), Error> {
         let Begun { position, copied } = begun;
+        let Order { selection, portion, plan, kind } = order;
         let captured: Vec<_> =
             self.captured(link).await?.into_iter().filter(|l| !self.filter.is_signals(&l.namespace)).collect();
         let list = async |client| {
             let mut copied = copied.clone();
-            let sources = snapshot::sources(&client, &self.config, selection, captured.clone(), &mut copied).await?;
-            Ok((sources, copied))
+            let share = snapshot::Share { portion, plan: plan.as_ref() };
+            let (sources, elsewhere) =
+                snapshot::sources(&client, &self.config, selection, captured.clone(), share, &mut copied).await?;
+            Ok((sources, elsewhere, copied))
         };
-        let (sources, copied) = link.insist(Phase::Snapshot, list).await?;
-        let expected: BTreeMap<String, SnapshotProgress> = sources
-            .iter()
-            .map(|s| {
-                let expected = s.expected.unwrap_or(0);
-                (s.namespace.to_string(), SnapshotProgress { expected, ..SnapshotProgress::default() })
-            })
+        let (sources, elsewhere, copied) = link.insist(Phase::Snapshot, list).await?;
+        if kind == (Kind::Initial { announced: false }) {
+            self.send(Feed::Start(position.clone().with_copied(&copied).begun())).await?;
+        }
+        let own = sources.iter().map(|s| (s.namespace.to_string(), s.expected.unwrap_or(0)));
+        let expected: BTreeMap<String, SnapshotProgress> = own
+            .chain(elsewhere.iter().map(|namespace| (namespace.to_string(), 0)))
+            .map(|(name, expected)| (name, SnapshotProgress { expected, ..SnapshotProgress::default() }))
             .collect();
+        let spread = copied.spread().cloned();
+        let blocking = kind == Kind::Blocking;
         self.send(Feed::Snapshot { position: position.clone(), expected, copied, blocking }).await?;
         let copier = Copier {
             client: link.client.clone(),
@@ -418,19 +453,37 @@ impl Pump {
             timeout: settings.timeout(),
             sessions: Arc::default(),
         };
-        let copied = tokio::select! {
-            copied = copier.copy(sources, self.config.snapshot.threads) => copied,
-            () = window::watch(&link.client, position.time()) => Ok(()),
+        let reading = async {
+            let replaced = self.replaced(spread.as_ref().filter(|_| !portion.is_first()));
+            let read = copier.copy(sources, self.config.snapshot.threads, replaced).await;
+            let read = read.map_err(|failed| self.unread(&failed))?;
+            if let Some(spread) = spread.as_ref().filter(|_| portion.is_first()) {
+                self.gathered(spread).await?;
+            }
+            Ok::<bool, Error>(read)
         };
-        if let Err(failed) = copied {
-            PartitionProgress::count(&self.progress.disconnects, 1);
-            let error = errors::error(&failed.error, Phase::Snapshot);
-            let message = format!("Snapshotting of collection {} failed", failed.namespace);
-            let mut whole = Error { message, ..error.clone() };
-            whole.causes.insert(0, error.message);
-            return Err(whole);
+        let read = tokio::select! {
+            read = reading => read?,
+            never = window::watch(&link.client, position.time()) => match never {},
+        };
+        for namespace in elsewhere {
+            self.send(Feed::CollectionRead(namespace)).await?;
         }
-        self.send(Feed::Copied).await
+        match (portion.is_first(), read) {
+            (true, _) => self.send(Feed::Copied).await,
+            (false, true) => self.send(Feed::PortionCopied).await,
+            // Another plan has taken the place of this one.
+            (false, false) => Ok(()),
+        }
+    }
+
+    fn unread(&self, failed: &Failed) -> Error {
+        PartitionProgress::count(&self.progress.disconnects, 1);
+        let error = errors::error(&failed.error, Phase::Snapshot);
+        let message = format!("Snapshotting of collection {} failed", failed.namespace);
+        let mut whole = Error { message, ..error.clone() };
+        whole.causes.insert(0, error.message);
+        whole
     }
 
     /// Hands over one reply after the other, opening the stream again after errors that pass and

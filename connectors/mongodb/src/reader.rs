@@ -125,7 +125,7 @@ impl MongoReader {
         context: &PartitionContext,
     ) -> Self {
         let replica_set = match part {
-            Part::WholeCluster => None,
+            Part::WholeCluster(_) => None,
             Part::Shard { replica_set, .. } => Some(replica_set.clone()),
         };
         let stop = context.cancel.child_token();
@@ -185,7 +185,11 @@ impl MongoReader {
                 Ok(self.begin(position, expected, copied, blocking))
             }
             // What a reader of a snapshot that failed still had in its hands.
-            Feed::Read { .. } | Feed::CollectionRead(_) | Feed::Copied if self.snapshot.is_none() => Ok(None),
+            Feed::Read { .. } | Feed::CollectionRead(_) | Feed::Copied | Feed::PortionCopied
+                if self.snapshot.is_none() =>
+            {
+                Ok(None)
+            }
             Feed::Read { namespace, documents, part } => {
                 let table = namespace.to_string();
                 let notice = self
@@ -203,6 +207,7 @@ impl MongoReader {
                 Ok(self.tell(vec![notice.with("scanned_collection", table).with("status", "SUCCEEDED")]))
             }
             Feed::Copied => self.completed().map(Some),
+            Feed::PortionCopied => self.portion_completed().map(Some),
             Feed::Aborted => {
                 self.held = None;
                 self.snapshot = None;
@@ -378,6 +383,21 @@ impl MongoReader {
         self.progress.snapshot_ended();
         self.report("snapshot is complete");
         // Also without any document: a snapshot that is complete is not repeated.
+        self.close(&mut batch);
+        Ok(batch)
+    }
+
+    /// The end of a portion: its last record is none of the whole, and its position says that it is done.
+    fn portion_completed(&mut self) -> Result<Batch, Error> {
+        let mut batch = Batch::default();
+        self.release(SourceTime::now(), &mut batch)?;
+        if let Some(Taking::Initial(taken)) = self.snapshot.take() {
+            let (position, mut copied) = *taken;
+            copied.complete();
+            self.position = position.unfinished().with_copied(&copied).encode();
+        }
+        self.progress.snapshot_ended();
+        self.report("the portion of the snapshot is complete");
         self.close(&mut batch);
         Ok(batch)
     }

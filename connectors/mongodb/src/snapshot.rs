@@ -5,7 +5,7 @@
 //! on, one reply ahead of the decoder. The first error ends all readers. Nothing here decodes a document
 //! or knows a position.
 
-use std::collections::VecDeque;
+use std::collections::{BTreeMap, VecDeque};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};
 use std::time::Duration;
@@ -18,7 +18,7 @@ use mongodb::options::{Hint, SelectionCriteria};
 use mongodb::raw_batch_cursor::SessionRawBatchCursor;
 use mongodb::{Client, ClientSession, Database};
 use parking_lot::Mutex;
-use thalweg_core::snapshot::{Copied, Range};
+use thalweg_core::snapshot::{Copied, Range, Spread, portion_of};
 use tokio::sync::mpsc;
 use tokio::task::JoinSet;
 use tracing::{info, warn};
@@ -30,6 +30,7 @@ use crate::filter::{NamespaceFilter, SnapshotSelection};
 use crate::namespace::Namespace;
 use crate::options::{CaptureScope, MongoConfig};
 use crate::place::bound;
+use crate::plan::Portion;
 use crate::reply::{Budget, Reply};
 use crate::stream::within;
 
@@ -77,6 +78,8 @@ pub(crate) struct Source {
     batch_size: Option<u32>,
     /// Ranges of `_id` in which it is read; none: as a whole.
     ranges: Vec<(usize, Range)>,
+    /// Its end is told when others have read theirs, too.
+    shared: bool,
 }
 
 /// A part of a collection, as a reader takes it from the list.
@@ -137,15 +140,25 @@ async fn list(db: &Database, only: Option<&str>) -> Result<Vec<Listed>, ServerEr
     Ok(listing.iter().filter_map(listed).collect())
 }
 
-/// What of the captured collections a snapshot reads, and how much there is to read.
+/// What of a snapshot is read here.
+#[derive(Clone, Copy)]
+pub(crate) struct Share<'a> {
+    pub(crate) portion: Portion,
+    /// What was planned for the portions; `None`: collections are divided now.
+    pub(crate) plan: Option<&'a Copied>,
+}
+
+/// What of the captured collections is read here, and how much that is; and, for the first portion, those
+/// of which others read something.
 pub(crate) async fn sources(
     client: &Client,
     config: &MongoConfig,
     selection: &SnapshotSelection,
     captured: Vec<Listed>,
+    Share { portion, plan }: Share<'_>,
     copied: &mut Copied,
-) -> Result<Vec<Source>, Failure> {
-    let mut sources = Vec::new();
+) -> Result<(Vec<Source>, Vec<Arc<Namespace>>), Failure> {
+    let mut chosen = Vec::new();
     for listed in captured {
         let name = listed.namespace.to_string();
         if copied.is_done(&name) || !selection.selects(&listed.namespace)? {
@@ -157,24 +170,46 @@ pub(crate) async fn sources(
             info!(collection = %listed.namespace, kind = listed.kind, "not read: it never streams");
             continue;
         }
-        let asked = selection.condition(&listed.namespace);
-        let filter = asked.or_else(|| config.snapshot.filters.get(&listed.namespace)).cloned();
         let size = size(client, &listed.namespace).await?;
-        let batch_size = match config.snapshot.fetch_size {
-            0 => size.and_then(|s| s.documents_per_reply()),
-            fixed => Some(fixed),
-        };
         if config.snapshot.resumes
+            && plan.is_none()
             && listed.streams()
             && copied.ranges(&name).is_none()
             && let Some(size) = size.filter(|size| size.is_large())
         {
-            let parts = config.snapshot.parts.min((size.documents / DOCUMENTS_PER_RANGE) as usize).max(1);
+            let most = config.snapshot.parts.saturating_mul(portion.of);
+            let parts = most.min((size.documents / DOCUMENTS_PER_RANGE) as usize).max(1);
             copied.divide(&name, ranges(client, &listed.namespace, parts).await?);
         }
-        let ranges = copied.ranges(&name).into_iter().flatten().map(|(n, range)| (*n, range.clone())).collect();
+        chosen.push((listed, name, size));
+    }
+    if plan.is_none() && portion.of > 1 {
+        copied.spread_over(Spread::new(portion.of));
+    }
+    let (mut sources, mut elsewhere) = (Vec::new(), Vec::new());
+    for (listed, name, size) in chosen {
+        let left = copied.ranges(&name);
+        let planned = left.is_some() || plan.is_some_and(|plan| plan.plans(&name));
+        let all = left.map_or(0, BTreeMap::len);
+        let own = left.into_iter().flatten().filter(|(_, range)| range.portion == portion.number);
+        let ranges: Vec<(usize, Range)> = own.map(|(n, range)| (*n, range.clone())).collect();
+        let reads_whole = !planned && portion_of(&name, portion.of) == portion.number;
+        let shared = portion.is_first() && (ranges.len() < all || (!planned && !reads_whole));
+        if shared {
+            elsewhere.push(Arc::new(listed.namespace.clone()));
+        }
+        if ranges.is_empty() && !reads_whole {
+            continue;
+        }
+        let asked = selection.condition(&listed.namespace);
+        let filter = asked.or_else(|| config.snapshot.filters.get(&listed.namespace)).cloned();
+        let batch_size = match config.snapshot.fetch_size {
+            0 => size.and_then(|s| s.documents_per_reply()),
+            fixed => Some(fixed),
+        };
         sources.push(Source {
             ranges,
+            shared,
             namespace: Arc::new(listed.namespace),
             // How many documents a filter lets through is not known without reading them.
             expected: size.filter(|_| filter.is_none()).map(|s| s.documents),
@@ -182,7 +217,7 @@ pub(crate) async fn sources(
             batch_size,
         });
     }
-    Ok(sources)
+    Ok((sources, elsewhere))
 }
 
 /// Divides a collection by a sample of its `_id`s, in the order of the server.
@@ -201,7 +236,7 @@ async fn ranges(client: &Client, namespace: &Namespace, parts: usize) -> Result<
     }
     let begins = std::iter::once(None).chain(bounds.iter().cloned().map(Some));
     let ends = bounds.iter().cloned().map(Some).chain(std::iter::once(None));
-    Ok(begins.zip(ends).map(|(from, until)| Range { from, behind: false, until }).collect())
+    Ok(begins.zip(ends).map(|(from, until)| Range { from, until, ..Range::default() }).collect())
 }
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -273,8 +308,14 @@ pub(crate) struct Copier {
 }
 
 impl Copier {
-    /// Reads all `sources` with up to `threads` readers.
-    pub(crate) async fn copy(self, sources: Vec<Source>, threads: usize) -> Result<(), Failed> {
+    /// Reads all `sources` with up to `threads` readers. `false`: `replaced` came before the end; nothing
+    /// of this snapshot is handed over any more.
+    pub(crate) async fn copy(
+        self,
+        sources: Vec<Source>,
+        threads: usize,
+        replaced: impl Future<Output = ()>,
+    ) -> Result<bool, Failed> {
         let mut readers = JoinSet::new();
         let units: VecDeque<Unit> = sources.into_iter().flat_map(units).collect();
         let threads = threads.clamp(1, units.len().max(1));
@@ -286,7 +327,7 @@ impl Copier {
                     let Some(unit) = queue.lock().pop_front() else { return Ok(()) };
                     let read = copier.unit(&unit).await;
                     read.map_err(|error| Failed { namespace: unit.source.namespace.clone(), error })?;
-                    if unit.left.fetch_sub(1, Ordering::AcqRel) == 1 {
+                    if unit.left.fetch_sub(1, Ordering::AcqRel) == 1 && !unit.source.shared {
                         // Nobody listens any more: the generation has ended.
                         let _ = copier.out.send(Ok(Feed::CollectionRead(unit.source.namespace.clone()))).await;
                     }
@@ -294,11 +335,11 @@ impl Copier {
             });
         }
         let keep_alive = self.keep_alive();
-        tokio::pin!(keep_alive);
+        tokio::pin!(keep_alive, replaced);
         loop {
             tokio::select! {
                 ended = readers.join_next() => match ended {
-                    None => return Ok(()),
+                    None => return Ok(true),
                     Some(Ok(Ok(()))) => {}
                     Some(Ok(Err(failed))) => {
                         // Nothing of theirs comes behind the word of the failure.
@@ -308,6 +349,10 @@ impl Copier {
                     // A panic of a reader is one of the whole.
                     Some(Err(e)) => if let Ok(panic) = e.try_into_panic() { std::panic::resume_unwind(panic) },
                 },
+                () = &mut replaced => {
+                    readers.shutdown().await;
+                    return Ok(false);
+                }
                 () = &mut keep_alive => {}
             }
         }

@@ -24,6 +24,11 @@ impl SnapshotMode {
         }
     }
 
+    /// Whether there is ever a first snapshot.
+    pub(crate) fn may_read(self) -> bool {
+        self.reads(Known::Nothing) || self.reads_when_lost()
+    }
+
     /// Whether a snapshot that was interrupted goes on where it stood: not if each start takes its own.
     pub(crate) fn goes_on(self) -> bool {
         matches!(self, Self::Initial | Self::InitialOnly | Self::WhenNeeded)

@@ -1,9 +1,11 @@
 //! A task: the partitions it reads, and a reader for each.
 
 use std::sync::Arc;
+use std::time::Duration;
 
 use async_trait::async_trait;
 use thalweg_config::Secret;
+use thalweg_core::notification::Notifier;
 use thalweg_core::position::SourcePartition;
 use thalweg_core::signal::Channels;
 use thalweg_core::source::{PartitionContext, PartitionReader, SourceTask, TaskSpec};
@@ -15,7 +17,7 @@ use crate::chunks::Chunks;
 use crate::filter::NamespaceFilter;
 use crate::offsets::{self, StoredOffsets};
 use crate::options::{CaptureScope, MongoConfig};
-use crate::plan::{self, Share};
+use crate::plan::{self, Portion, Share};
 use crate::pump::{Part, Pump};
 use crate::reader::MongoReader;
 use crate::reply::Budget;
@@ -37,11 +39,17 @@ pub(crate) struct MongoTask {
 
 impl MongoTask {
     pub(crate) fn new(spec: TaskSpec) -> Result<Self, Error> {
-        let config = MongoConfig::parse(&spec.config)?;
+        let mut config = MongoConfig::parse(&spec.config)?;
         let filter = NamespaceFilter::new(&config.filters)?;
-        let share = plan::share(&spec.config).map_err(|e| {
-            Error::new(ErrorKind::Internal, Phase::Start, "the task's list of shards cannot be read").because(&e)
+        let share = plan::share(&spec.config).map_err(|why| {
+            let text = format!("what the task is to read cannot be told from its configuration: {why}");
+            Error::new(ErrorKind::Internal, Phase::Start, text)
         })?;
+        if matches!(share, Share::WholeCluster(portion) if !portion.is_first()) {
+            // The first portion speaks for all.
+            config.notifier = Notifier::default();
+            config.heartbeat_interval = Duration::ZERO;
+        }
         Ok(Self { config: Arc::new(config), filter: Arc::new(filter), share, spec })
     }
 
@@ -49,14 +57,21 @@ impl MongoTask {
         offsets::of_shard(&self.config.topic_prefix, &shard.name)
     }
 
+    fn portion(&self, portion: Portion) -> SourcePartition {
+        match portion.number {
+            0 => offsets::whole(&self.config.topic_prefix),
+            number => offsets::of_portion(&self.config.topic_prefix, number),
+        }
+    }
+
     /// What the partition is, and its connection string.
     fn part(&self, partition: &SourcePartition) -> Result<(Part, Secret), Error> {
         let connection = &self.config.connection;
         match &self.share {
-            Share::WholeCluster if *partition == offsets::whole(&self.config.topic_prefix) => {
-                return Ok((Part::WholeCluster, connection.string.clone()));
+            Share::WholeCluster(portion) if *partition == self.portion(*portion) => {
+                return Ok((Part::WholeCluster(*portion), connection.string.clone()));
             }
-            Share::WholeCluster => {}
+            Share::WholeCluster(_) => {}
             Share::Shards { shards, of } => {
                 if let Some(shard) = shards.iter().find(|s| *partition == self.partition_of(s)) {
                     let params = connection.shard_params.as_deref().unwrap_or_default();
@@ -91,13 +106,14 @@ impl MongoTask {
 impl SourceTask for MongoTask {
     fn partitions(&self) -> Vec<SourcePartition> {
         match &self.share {
-            Share::WholeCluster => vec![offsets::whole(&self.config.topic_prefix)],
+            Share::WholeCluster(portion) => vec![self.portion(*portion)],
             Share::Shards { shards, .. } => shards.iter().map(|s| self.partition_of(s)).collect(),
         }
     }
 
     fn channels(&self) -> Option<Channels> {
-        Some(self.config.signals.channels.clone())
+        let listens = !matches!(self.share, Share::WholeCluster(portion) if !portion.is_first());
+        listens.then(|| self.config.signals.channels.clone())
     }
 
     async fn open(

@@ -1,6 +1,7 @@
 //! Watches, during a snapshot, whether the server will still hold the snapshot's position when it
 //! ends: the change stream that follows starts there.
 
+use std::convert::Infallible;
 use std::time::Duration;
 
 use bson::{Document, Timestamp, doc};
@@ -26,7 +27,7 @@ impl Window {
 }
 
 /// Warns while it is awaited; never resolves. A server whose oplog may not be read is not watched.
-pub(crate) async fn watch(client: &Client, position: Option<Timestamp>) {
+pub(crate) async fn watch(client: &Client, position: Option<Timestamp>) -> Infallible {
     if let Some(position) = position {
         loop {
             tokio::time::sleep(LOOK_EVERY).await;

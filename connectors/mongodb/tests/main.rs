@@ -20,5 +20,6 @@ mod namespaces;
 mod resume;
 mod sharded;
 mod snapshot;
+mod spread;
 mod stream;
 mod transactions;

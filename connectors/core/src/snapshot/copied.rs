@@ -2,7 +2,8 @@
 //!
 //! Kept in the stored offset beside the position at which the snapshot began, so that an interrupted
 //! snapshot goes on where it stood: what is behind a range's begin, or in a collection that is done, is
-//! not read again. A collection that appears in neither is read as a whole.
+//! not read again. A collection that appears in neither is read as a whole. Of a snapshot that several
+//! tasks share, each keeps its own; see `spread`.
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -10,6 +11,7 @@ use bytes::Bytes;
 use serde_json::{Value as Json, json};
 
 use super::KeyText;
+use super::spread::Spread;
 
 /// Member of an offset with the state of an unfinished snapshot, as JSON text.
 pub const COPIED: &str = "thalweg_snapshot";
@@ -23,6 +25,8 @@ pub struct Range {
     pub behind: bool,
     /// Up to here, without it; `None`: to the last row.
     pub until: Option<Bytes>,
+    /// The portion of the snapshot to which it belongs; 0 where nothing is spread.
+    pub portion: usize,
 }
 
 /// A step of the snapshot.
@@ -45,9 +49,13 @@ pub enum Advance {
 
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
 pub struct Copied {
-    done: BTreeSet<String>,
+    pub(super) done: BTreeSet<String>,
     /// What is left of collections that are read in ranges.
-    open: BTreeMap<String, BTreeMap<usize, Range>>,
+    pub(super) open: BTreeMap<String, BTreeMap<usize, Range>>,
+    /// Over how many tasks it is spread; `None`: one reads everything.
+    pub(super) spread: Option<Spread>,
+    /// A portion of which nothing is left.
+    pub(super) complete: bool,
 }
 
 impl Copied {
@@ -78,22 +86,40 @@ impl Copied {
                 }
             }
             Advance::CollectionDone { collection } => {
-                self.open.remove(&collection);
-                self.done.insert(collection);
+                // Of a collection that tasks share, each knows its own ranges only.
+                if self.spread.is_none() || !self.open.contains_key(&collection) {
+                    self.open.remove(&collection);
+                    self.done.insert(collection);
+                }
             }
         }
     }
 
     /// For the member [`COPIED`]; `None`: there is nothing to say.
     pub fn to_text(&self, keys: &dyn KeyText) -> Option<String> {
-        if self.done.is_empty() && self.open.is_empty() {
+        if self.done.is_empty() && self.open.is_empty() && self.spread.is_none() {
             return None;
         }
         let key = |key: &Option<Bytes>| key.as_ref().map(|key| keys.write(key));
-        let range = |range: &Range| json!([key(&range.from), key(&range.until), range.behind]);
+        let range = |range: &Range| match (json!([key(&range.from), key(&range.until), range.behind]), range.portion) {
+            (Json::Array(mut range), portion @ 1..) => {
+                range.push(portion.into());
+                Json::Array(range)
+            }
+            (range, _) => range,
+        };
         let ranges = |ranges: &BTreeMap<usize, Range>| ranges.values().map(range).collect::<Json>();
         let open: serde_json::Map<String, Json> = self.open.iter().map(|(name, r)| (name.clone(), ranges(r))).collect();
-        Some(json!({"done": self.done, "open": open}).to_string())
+        let mut text = serde_json::Map::new();
+        text.insert("done".to_owned(), json!(self.done));
+        text.insert("open".to_owned(), Json::Object(open));
+        if let Some(spread) = &self.spread {
+            text.insert("spread".to_owned(), json!({"id": spread.id, "portions": spread.portions}));
+        }
+        if self.complete {
+            text.insert("complete".to_owned(), Json::Bool(true));
+        }
+        Some(Json::Object(text).to_string())
     }
 
     /// Errors: what cannot be used; the snapshot then begins anew.
@@ -101,7 +127,12 @@ impl Copied {
         let json: Json = serde_json::from_str(text).map_err(|e| e.to_string())?;
         let done = json.get("done").and_then(Json::as_array).ok_or("'done' is no list")?;
         let done: Option<BTreeSet<String>> = done.iter().map(|name| name.as_str().map(str::to_owned)).collect();
-        let mut copied = Self { done: done.ok_or("'done' is no list of names")?, open: BTreeMap::new() };
+        let mut copied = Self {
+            done: done.ok_or("'done' is no list of names")?,
+            spread: json.get("spread").map(Spread::read).transpose()?,
+            complete: json.get("complete") == Some(&Json::Bool(true)),
+            ..Self::default()
+        };
         let key = |value: &Json| match value {
             Json::Null => Ok(None),
             Json::String(text) => keys.read(text).map(Some).ok_or(format!("'{text}' is no key")),
@@ -110,12 +141,20 @@ impl Copied {
         for (name, ranges) in json.get("open").and_then(Json::as_object).ok_or("'open' is no object")? {
             let mut read = Vec::new();
             for range in ranges.as_array().ok_or("a collection has no list of ranges")? {
-                let Some([from, until, behind]) = range.as_array().map(Vec::as_slice) else {
-                    return Err(format!("{range} is no range"));
+                let odd = || format!("{range} is no range");
+                let (from, until, behind, portion) = match range.as_array().map(Vec::as_slice) {
+                    Some([from, until, behind]) => (from, until, behind, Some(0)),
+                    Some([from, until, behind, portion]) => (from, until, behind, portion.as_u64()),
+                    _ => return Err(odd()),
                 };
-                read.push(Range { from: key(from)?, until: key(until)?, behind: *behind == Json::Bool(true) });
+                read.push(Range {
+                    from: key(from)?,
+                    until: key(until)?,
+                    behind: *behind == Json::Bool(true),
+                    portion: portion.and_then(|n| usize::try_from(n).ok()).ok_or_else(odd)?,
+                });
             }
-            match read.is_empty() {
+            match read.is_empty() && copied.spread.is_none() {
                 true => drop(copied.done.insert(name.clone())),
                 false => copied.divide(name, read),
             }
@@ -138,10 +177,7 @@ mod tests {
     fn advances_and_their_text() {
         let mut copied = Copied::default();
         assert_eq!(copied.to_text(&Plain), None);
-        let halves = vec![
-            Range { from: None, behind: false, until: key("m") },
-            Range { from: key("m"), behind: false, until: None },
-        ];
+        let halves = vec![Range { until: key("m"), ..Range::default() }, Range { from: key("m"), ..Range::default() }];
         copied.divide("d.a", halves);
         let of = |name: &str| name.to_owned();
         copied.apply(Advance::To { collection: of("d.a"), range: 1, key: Bytes::from_static(b"q") });
@@ -153,7 +189,7 @@ mod tests {
         assert_eq!(again.to_text(&Plain).unwrap(), text);
         assert!(again.is_done("d.b") && !again.is_done("d.a"));
         let left = again.ranges("d.a").unwrap().values().cloned().collect::<Vec<_>>();
-        assert_eq!(left, [Range { from: key("q"), behind: true, until: None }]);
+        assert_eq!(left, [Range { from: key("q"), behind: true, ..Range::default() }]);
         copied.apply(Advance::RangeDone { collection: of("d.a"), range: 1 });
         let all = copied.to_text(&Plain).unwrap();
         assert!(Copied::from_text(&all, &Plain).unwrap().is_done("d.a"), "nothing of it is left: {all}");
@@ -171,6 +207,10 @@ mod tests {
             r#"{"done":[],"open":{"a":1}}"#,
             r#"{"done":[],"open":{"a":[[null,null]]}}"#,
             r#"{"done":[],"open":{"a":[["x",null,true]]}}"#,
+            r#"{"done":[],"open":{"a":[[null,null,true,-1]]}}"#,
+            r#"{"done":[],"open":{"a":[[null,null,true,1,2]]}}"#,
+            r#"{"done":[],"open":{},"spread":{"id":"a"}}"#,
+            r#"{"done":[],"open":{},"spread":{"id":1,"portions":2}}"#,
         ] {
             assert!(Copied::from_text(text, &Plain).is_err(), "{text}");
         }

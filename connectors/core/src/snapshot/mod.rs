@@ -1,5 +1,5 @@
 //! Snapshots, as far as they are the same for all connectors: how far a first one has come ([`Copied`]),
-//! and those that are taken while changes are streamed.
+//! how several tasks share it ([`Spread`]), and those that are taken while changes are streamed.
 //!
 //! [`Incremental`] is the state machine that a reader drives in the order of its log: it is told of
 //! signals, watermarks and changed keys, and gives back the rows that no change has overtaken.
@@ -11,9 +11,11 @@
 mod chunk;
 mod copied;
 mod incremental;
+mod spread;
 mod state;
 
 pub use chunk::{Chunk, ChunkOrder, ChunkReader, ChunkRow, Status, Step, Strategy, means, read_chunk};
 pub use copied::{Advance, COPIED, Copied, Range};
 pub use incremental::{Closed, Incremental, Limits, Queued};
+pub use spread::{Spread, portion_of};
 pub use state::{KeyText, is_state};

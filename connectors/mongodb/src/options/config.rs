@@ -169,6 +169,8 @@ pub struct SnapshotConfig {
     pub parts: usize,
     /// An interrupted snapshot goes on where it stood, instead of beginning anew.
     pub resumes: bool,
+    /// All tasks share a snapshot.
+    pub spreads: bool,
     /// Before the snapshot.
     pub delay: Duration,
     /// Between a completed snapshot and the stream.
@@ -481,6 +483,7 @@ fn snapshot(s: &Settings, raw: &Properties) -> Result<SnapshotConfig, Error> {
             false => count(s, "snapshot.max.threads").saturating_mul(count(s, "snapshot.max.threads.multiplier")),
         },
         resumes: s.bool("thalweg.snapshot.resume"),
+        spreads: s.bool("thalweg.snapshot.spread"),
         delay: s.millis("snapshot.delay.ms"),
         streaming_delay: s.millis("streaming.delay.ms"),
         fetch_size: u32::try_from(s.int("snapshot.fetch.size")).unwrap_or(0),

@@ -210,6 +210,15 @@ pub(super) const OPTIONS: &[OptionDef] = &[
         "Whether an interrupted snapshot goes on where it stood: collections that are done are not read again, and \
          large ones (10,000 documents or 64 MB) go on within ranges of `_id`. `false` begins anew, as Debezium does.",
     ),
+    flag(
+        "thalweg.snapshot.spread",
+        "false",
+        "Spread snapshots",
+        "Whether a snapshot is shared by as many tasks as `tasks.max` allows, so that several nodes read it: ranges of \
+         large collections, and small collections as a whole. The first task streams, as soon as all of them are \
+         done; the others then wait for the next snapshot. Needs `thalweg.snapshot.resume`. Not with \
+         `mongodb.connection.mode=replica_set` on a sharded cluster, whose shards have tasks of their own.",
+    ),
     shared("incremental.snapshot.chunk.size"),
     shared("incremental.snapshot.allow.schema.changes").inert("MongoDB has no schema"),
     number(

@@ -60,10 +60,17 @@ pub static TABLE: OptionTable = OptionTable {
         backoff,
         credentials,
         custom_snapshot,
+        spread,
         DEBEZIUM_CHECKS[0],
         DEBEZIUM_CHECKS[1],
     ],
 };
+
+fn spread(s: &Settings) -> Vec<(&'static str, String)> {
+    let bare = s.bool("thalweg.snapshot.spread") && !s.bool("thalweg.snapshot.resume");
+    let text = "tasks share what a snapshot has left to do, which is kept with thalweg.snapshot.resume=true only";
+    if bare { vec![("thalweg.snapshot.spread", text.to_owned())] } else { Vec::new() }
+}
 
 /// The whole check without I/O: the table, then the filters under
 /// `snapshot.collection.filter.overrides.`, whose names the table cannot know.

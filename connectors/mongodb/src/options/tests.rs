@@ -408,3 +408,11 @@ fn the_format_repstance_changes_two_defaults() {
     assert_eq!(parsed(&[format, ("tombstones.on.delete", "true")]), (JsonMode::Relaxed, false));
     assert_eq!(parsed(&[format, ("json.serialization.mode", "extended")]), (JsonMode::Extended, false));
 }
+
+#[test]
+fn tasks_share_only_snapshots_that_go_on() {
+    assert_eq!(errors(&[("thalweg.snapshot.spread", "true")]), Vec::<String>::new());
+    let bare = errors(&[("thalweg.snapshot.spread", "true"), ("thalweg.snapshot.resume", "false")]);
+    assert_eq!(bare.len(), 1);
+    assert!(bare[0].starts_with("thalweg.snapshot.spread: ") && bare[0].contains("thalweg.snapshot.resume=true"));
+}
