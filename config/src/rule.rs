@@ -157,15 +157,76 @@ impl RegexListError {
 /// Why `item` is no expression: the commonest mistakes in the words that Java has for them, the others
 /// in the engine's.
 pub fn regex_fault(item: &str, error: &fancy_regex::Error) -> String {
+    let length = item.chars().count();
+    if let Some(fault) = misplaced(item) {
+        return fault;
+    }
     match error {
         fancy_regex::Error::ParseError(_, fancy_regex::ParseError::UnclosedOpenParen) => {
-            format!("Unclosed group near index {}\n{item}", item.chars().count())
+            near("Unclosed group", Some(length), item)
         }
         fancy_regex::Error::ParseError(_, fancy_regex::ParseError::InvalidClass) => {
-            format!("Unclosed character class near index {}\n{item}", item.chars().count().saturating_sub(1))
+            near("Unclosed character class", length.checked_sub(1), item)
         }
         other => format!("'{item}' is none: {other}"),
     }
+}
+
+/// A text of Java's about a place in an expression, and the mark below it.
+fn near(what: &str, index: Option<usize>, item: &str) -> String {
+    let Some(index) = index else { return format!("{what}\n{item}") };
+    let mark = if index < item.chars().count() { format!("\n{}^", " ".repeat(index)) } else { String::new() };
+    format!("{what} near index {index}\n{item}{mark}")
+}
+
+/// A sign for repetition that has nothing to repeat, or a parenthesis that closes nothing: the first one.
+fn misplaced(item: &str) -> Option<String> {
+    let mut chars = item.chars().enumerate().peekable();
+    let (mut open, mut in_class, mut repeatable) = (0_usize, 0_usize, false);
+    while let Some((at, c)) = chars.next() {
+        match c {
+            '\\' => {
+                if chars.next_if(|(_, c)| *c == 'Q').is_some() {
+                    let mut before = ' ';
+                    for (_, c) in chars.by_ref() {
+                        if before == '\\' && c == 'E' {
+                            break;
+                        }
+                        before = c;
+                    }
+                } else {
+                    chars.next();
+                }
+                repeatable = true;
+            }
+            '[' => in_class += 1,
+            ']' if in_class > 0 => {
+                in_class -= 1;
+                repeatable = true;
+            }
+            _ if in_class > 0 => {}
+            '(' => {
+                open += 1;
+                repeatable = false;
+                // What a group begins with is no repetition.
+                chars.next_if(|(_, c)| *c == '?');
+            }
+            ')' if open == 0 => return Some(near("Unmatched closing ')'", at.checked_sub(1), item)),
+            ')' => {
+                open -= 1;
+                repeatable = true;
+            }
+            '|' => repeatable = false,
+            '*' | '+' | '?' if repeatable => {
+                // Lazy or possessive.
+                chars.next_if(|(_, c)| matches!(c, '?' | '+'));
+                repeatable = false;
+            }
+            '*' | '+' | '?' => return Some(near(&format!("Dangling meta character '{c}'"), Some(at), item)),
+            _ => repeatable = true,
+        }
+    }
+    None
 }
 
 /// Check for the options that Debezium declares as boolean and checks for it once more: a wrong value
@@ -245,8 +306,20 @@ mod tests {
         );
         let error = RegexList::parse("good, [a").unwrap_err();
         assert_eq!(error.item, "[a");
-        assert!(error.to_string().contains("Unclosed character class near index 1\n[a"), "{error}");
-        assert!(RegexList::parse("*a").unwrap_err().to_string().contains("'*a'"));
+        for (item, text) in [
+            ("[a", "Unclosed character class near index 1\n[a\n ^"),
+            ("*.c1", "Dangling meta character '*' near index 0\n*.c1\n^"),
+            ("db.(+)", "Dangling meta character '+' near index 4\ndb.(+)\n    ^"),
+            ("a**", "Dangling meta character '*' near index 2\na**\n  ^"),
+            (")", "Unmatched closing ')'\n)"),
+            (r"\Q(\E[)]a)", "Unmatched closing ')' near index 8\n\\Q(\\E[)]a)\n        ^"),
+        ] {
+            let error = RegexList::parse(item).unwrap_err().to_string();
+            assert_eq!(error.split_once(" expected, but ").unwrap().1, text);
+        }
+        for fine in [r"a*?b*+(?:c)?", r"(?i)x", r"[*+?)]", r"\*\)", r"\Q*)\E+"] {
+            assert_eq!(misplaced(fine), None, "{fine}");
+        }
         assert_eq!(RegexList::parse("a)(b").unwrap_err().item, "a)(b");
         assert_eq!(RegexList::parse(r"a\").unwrap_err().item, r"a\");
     }

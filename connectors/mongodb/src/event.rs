@@ -8,8 +8,8 @@
 //! What cannot be made into a record (a key that is missing, damaged bytes, a new name of a field that
 //! is taken) follows `event.processing.failure.handling.mode`; it moves the position like any other
 //! event. Fragments must be joined before ([`crate::split`]). The server leaves out what
-//! `skipped.operations` names, unless the user's own pipeline stands for all: so that is looked at here
-//! as well.
+//! `skipped.operations` names, but for signals, which come with it to be heard: so that is looked at here
+//! as well. Where the user's own pipeline stands for all, it decides that, too.
 
 use std::fmt;
 use std::sync::Arc;
@@ -28,7 +28,7 @@ use crate::fields::{FieldError, FieldRules};
 use crate::filter::NamespaceFilter;
 use crate::key::{NoKey, id_of, key_text};
 use crate::namespace::Namespace;
-use crate::options::{FailureMode, MongoConfig, SkippedOperations};
+use crate::options::{FailureMode, MongoConfig, PipelineOrder, SkippedOperations};
 use crate::position::{MongoPosition, Positions, lsid_text};
 use crate::raw::{Element, Malformed, kind};
 use crate::schema::{Collection, Collections, envelope, naming_rules, source};
@@ -148,7 +148,10 @@ impl Decoder {
             documents: config.events.json.documents(),
             updates: config.events.json.updates(),
             tombstones: config.events.tombstones,
-            skipped: config.events.skipped,
+            skipped: match config.cursor.order {
+                PipelineOrder::UserOnly => SkippedOperations::default(),
+                PipelineOrder::UserFirst | PipelineOrder::InternalFirst => config.events.skipped,
+            },
             on_failure: config.events.on_failure,
             version: config.events.reported_version.clone().into(),
             prefix: config.topic_prefix.clone().into(),

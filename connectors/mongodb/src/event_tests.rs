@@ -529,6 +529,8 @@ fn skipped_operations_are_left_out_here_as_well() {
     assert_eq!(ops("c"), ["u", "u", "d", "-"]);
     assert_eq!(ops("u , D"), ["c"]);
     assert_eq!(ops("d,t,r"), ["c", "u", "u"]);
+    let all_is_the_users = [("skipped.operations", "c"), ("cursor.pipeline.order", "user_only")];
+    assert_eq!(records(&mut decoder(&all_is_the_users), &all).len(), 5);
     let mut decoder = decoder(&[("skipped.operations", "d")]);
     let seen = decoder.change(&bytes(&all[3]), NOW, &mut Vec::new()).unwrap();
     assert_eq!((seen.fate, MongoPosition::decode(&seen.position).unwrap().ord), (Fate::Filtered, 4));

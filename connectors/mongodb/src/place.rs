@@ -4,7 +4,8 @@
 
 use base64::Engine as _;
 use base64::engine::general_purpose::STANDARD;
-use bson::{Document, RawDocument, RawDocumentBuf};
+use bson::spec::BinarySubtype;
+use bson::{Document, RawBinaryRef, RawBsonRef, RawDocument, RawDocumentBuf};
 use bytes::Bytes;
 use thalweg_core::record::TextForm;
 use thalweg_core::snapshot::KeyText;
@@ -55,7 +56,21 @@ impl KeyText for PlaceText {
         Some(place.into())
     }
 
+    /// As Java prints the value: texts, object ids, UUIDs and decimals bare, all others as relaxed extended
+    /// JSON, which is the same for numbers.
     fn shown(&self, place: &Bytes) -> String {
+        let id = RawDocument::from_bytes(place).ok().and_then(|place| place.get("_id").ok().flatten());
+        match id {
+            Some(RawBsonRef::String(text)) => return text.to_owned(),
+            Some(RawBsonRef::ObjectId(id)) => return id.to_hex(),
+            Some(RawBsonRef::Decimal128(number)) => return extended_json::decimal_text(&number.bytes()),
+            Some(RawBsonRef::Binary(RawBinaryRef { subtype: BinarySubtype::Uuid, bytes })) => {
+                if let Ok(uuid) = uuid::Uuid::from_slice(bytes) {
+                    return uuid.to_string();
+                }
+            }
+            _ => {}
+        }
         let mut text = Vec::new();
         let Ok(id) = id_of(place) else { return String::new() };
         if extended_json::write_value(Writer::Relaxed, TextForm::Plain, id.kind, id.value, &mut text).is_err() {
@@ -80,6 +95,13 @@ mod tests {
         assert!(text.starts_with("bson:"));
         assert_eq!(PlaceText.read(&text), Some(place.clone()));
         assert_eq!(PlaceText.shown(&place), "7");
+        let shown = |document: RawDocumentBuf| PlaceText.shown(&super::place(&document).unwrap());
+        let uuid = bson::Binary { subtype: BinarySubtype::Uuid, bytes: (0..16).collect() };
+        assert_eq!(shown(rawdoc! {"_id": "k1"}), "k1");
+        assert_eq!(shown(rawdoc! {"_id": bson::oid::ObjectId::from_bytes([10; 12])}), "0a".repeat(12));
+        assert_eq!(shown(rawdoc! {"_id": uuid}), "00010203-0405-0607-0809-0a0b0c0d0e0f");
+        assert_eq!(shown(rawdoc! {"_id": "1.50".parse::<bson::Decimal128>().unwrap()}), "1.50");
+        assert_eq!(shown(rawdoc! {"_id": {"a": 1}}), r#"{"a": 1}"#);
         for odd in ["aced0005", "bson:", "bson:!!", "bson:BQAAAAA="] {
             assert_eq!(PlaceText.read(odd), None, "{odd}");
         }

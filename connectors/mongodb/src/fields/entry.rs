@@ -45,26 +45,33 @@ fn is_name(text: &str) -> bool {
     !text.is_empty() && text.chars().all(is_sign)
 }
 
-/// Entries of a list, without blanks around them; empty ones are none.
-fn entries(text: &str) -> impl Iterator<Item = &str> {
-    text.split(',').map(str::trim).filter(|entry| !entry.is_empty())
+/// What is made of the entries of a list, without blanks around them; empty ones are none. Errors: a
+/// message about each that is none.
+fn entries(text: &str, make: impl Fn(&str) -> Result<Entry, String>) -> Result<Vec<Entry>, Vec<String>> {
+    let (mut made, mut faults) = (Vec::new(), Vec::new());
+    for entry in text.split(',').map(str::trim).filter(|entry| !entry.is_empty()) {
+        match make(entry) {
+            Ok(entry) => made.push(entry),
+            Err(fault) => faults.push(fault),
+        }
+    }
+    if faults.is_empty() { Ok(made) } else { Err(faults) }
 }
 
-/// Errors: the message about the first entry that is none.
-pub(super) fn excludes(text: &str) -> Result<Vec<Entry>, String> {
-    let made = entries(text).map(|entry| {
+/// Errors: a message about each entry that is none.
+pub(super) fn excludes(text: &str) -> Result<Vec<Entry>, Vec<String>> {
+    entries(text, |entry| {
         Entry::new(entry, Action::Exclude).ok_or_else(|| {
             format!(
                 "{entry} has invalid format (expecting <databaseName>.<collectionName>.<fieldName>.<nestedFieldName>)"
             )
         })
-    });
-    made.collect()
+    })
 }
 
 /// Errors: as [`excludes`].
-pub(super) fn renames(text: &str) -> Result<Vec<Entry>, String> {
-    let made = entries(text).map(|entry| {
+pub(super) fn renames(text: &str) -> Result<Vec<Entry>, Vec<String>> {
+    entries(text, |entry| {
         let parts = entry.split_once(':').filter(|(_, name)| is_name(name));
         parts.and_then(|(path, name)| Entry::new(path, Action::Rename(name.as_bytes().into()))).ok_or_else(|| {
             format!(
@@ -72,8 +79,7 @@ pub(super) fn renames(text: &str) -> Result<Vec<Entry>, String> {
                  <databaseName>.<collectionName>.<fieldName>.<nestedFieldName>:<newNestedFieldName>)"
             )
         })
-    });
-    made.collect()
+    })
 }
 
 /// Whether all of `text` fits, letters of either case being equal. Takes no more than the product of
@@ -157,13 +163,13 @@ mod tests {
     #[test]
     fn entries_that_are_none() {
         for bad in ["a", "a.b", ".b.c", "a..c", "a.b.", "a.b.c.", "a.b.c d", "a.b.$x", "a.b.ü", "a.b.c:d", "a.b c.d"] {
-            assert!(excludes(bad).unwrap_err().starts_with(&format!("{bad} has invalid format")), "{bad}");
+            assert!(excludes(bad).unwrap_err()[0].starts_with(&format!("{bad} has invalid format")), "{bad}");
         }
         for bad in ["a.b", "a.b.c", "a.b.c:", ":d", "a.b:d", "a.b.c:d:e", "a.b.c:d.e", "a.b.c:d e", "a.b.c :d"] {
-            assert!(renames(bad).unwrap_err().starts_with(&format!("{bad} has invalid format")), "{bad}");
+            assert!(renames(bad).unwrap_err()[0].starts_with(&format!("{bad} has invalid format")), "{bad}");
         }
-        let second = excludes("a.b.c,a").unwrap_err();
-        assert!(second.starts_with("a has"), "{second}");
+        let faults = excludes("a.b.c,a, b").unwrap_err();
+        assert!(faults.len() == 2 && faults[0].starts_with("a has") && faults[1].starts_with("b has"), "{faults:?}");
         assert_eq!(excludes(" , "), Ok(Vec::new()));
     }
 }

@@ -40,8 +40,9 @@ pub struct FieldSelector {
 impl FieldSelector {
     /// From the texts of the options. Errors: as [`check_excludes`] and [`check_renames`].
     pub fn parse(excludes: &str, renames: &str) -> Result<Self, String> {
-        let mut entries = entry::excludes(excludes)?;
-        entries.extend(entry::renames(renames)?);
+        let first = |faults: Vec<String>| faults.into_iter().next().unwrap_or_default();
+        let mut entries = entry::excludes(excludes).map_err(first)?;
+        entries.extend(entry::renames(renames).map_err(first)?);
         Ok(Self { entries: entries.into() })
     }
 
@@ -56,14 +57,14 @@ impl FieldSelector {
     }
 }
 
-/// What the message of `field.exclude.list` says about its text.
-pub fn check_excludes(text: &str) -> Result<(), String> {
-    entry::excludes(text).map(drop)
+/// What the messages of `field.exclude.list` say about its text.
+pub fn check_excludes(text: &str) -> Vec<String> {
+    entry::excludes(text).err().unwrap_or_default()
 }
 
-/// What the message of `field.renames` says about its text.
-pub fn check_renames(text: &str) -> Result<(), String> {
-    entry::renames(text).map(drop)
+/// What the messages of `field.renames` say about its text.
+pub fn check_renames(text: &str) -> Vec<String> {
+    entry::renames(text).err().unwrap_or_default()
 }
 
 /// What happens to the fields of one collection; never empty.

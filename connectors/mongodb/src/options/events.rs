@@ -5,7 +5,6 @@ use thalweg_config::rule::topic_name_chars;
 use thalweg_config::{Importance, OptionDef, OptionKind, Width};
 
 use super::checks;
-use crate::fields::{check_excludes, check_renames};
 
 const GROUP: &str = "Events";
 
@@ -94,8 +93,7 @@ pub(super) const OPTIONS: &[OptionDef] = &[
          stay whole. `*` in database or collection stands for any text, and letters of either case are equal there. In \
          arrays it applies to each document, but not in arrays of arrays.",
     )
-    .width(Width::Long)
-    .check(check_excludes),
+    .width(Width::Long),
     option(
         "field.renames",
         OptionKind::String,
@@ -104,8 +102,7 @@ pub(super) const OPTIONS: &[OptionDef] = &[
          `field.exclude.list`, to the same parts of events. A renamed field moves to the end of its document. If the \
          new name is taken, `event.processing.failure.handling.mode` says what happens.",
     )
-    .width(Width::Long)
-    .check(check_renames),
+    .width(Width::Long),
     option(
         "snapshot.collection.filter.overrides",
         OptionKind::String,

@@ -18,6 +18,7 @@ use thalweg_config::{OptionDef, OptionTable, Properties, Settings, Validation};
 
 pub use config::*;
 
+use crate::fields::{check_excludes, check_renames};
 use crate::lenient_json::parse_document;
 use crate::namespace::Namespace;
 
@@ -53,8 +54,9 @@ pub static TABLE: OptionTable = OptionTable {
     options: &OPTIONS,
     open_prefixes: &["snapshot.collection.filter.overrides.", "signal.consumer.", "internal.mongodb.task."],
     cross_checks: &[
-        exclusive_lists,
         name_lists,
+        exclusive_lists,
+        field_entries,
         scope_and_target,
         oversize,
         backoff,
@@ -72,8 +74,8 @@ fn spread(s: &Settings) -> Vec<(&'static str, String)> {
     if bare { vec![("thalweg.snapshot.spread", text.to_owned())] } else { Vec::new() }
 }
 
-/// The whole check without I/O: the table, then the filters under
-/// `snapshot.collection.filter.overrides.`, whose names the table cannot know.
+/// The whole check without I/O: the table, then what it cannot know: the filters under
+/// `snapshot.collection.filter.overrides.`, and empty names, which lists leave out.
 pub fn validate(properties: &Properties) -> Validation {
     let mut validation = TABLE.validate(properties);
     for name in split_plain_list(properties.get(FILTER_OVERRIDES).unwrap_or("")) {
@@ -86,6 +88,14 @@ pub fn validate(properties: &Properties) -> Validation {
             None => validation.warnings.push(format!("'{property}' is not set: snapshots read all of {name}")),
             Some(Ok(_)) => {}
             Some(Err(e)) => validation.invalid(FILTER_OVERRIDES, &format!("{property} is not a query filter: {e}")),
+        }
+    }
+    if validation.settings.text_or_empty("filters.match.mode") == "literal" {
+        for name in NAME_LISTS.into_iter().flat_map(|(include, exclude)| [include, exclude]) {
+            let text = properties.get(name).unwrap_or("").trim();
+            if !text.is_empty() && text.trim_end_matches(',').split(',').any(|entry| entry.trim().is_empty()) {
+                validation.invalid(name, &format!("{name} contains empty values"));
+            }
         }
     }
     for (option, what) in
@@ -107,6 +117,13 @@ fn exclusive_lists(s: &Settings) -> Vec<(&'static str, String)> {
         .filter(|(include, exclude)| !config::entries(s, include).is_empty() && !config::entries(s, exclude).is_empty())
         .map(|(include, exclude)| (exclude, format!("\"{include}\" is already specified")))
         .collect()
+}
+
+fn field_entries(s: &Settings) -> Vec<(&'static str, String)> {
+    let of = |name: &'static str, check: fn(&str) -> Vec<String>| {
+        check(s.text_or_empty(name)).into_iter().map(move |fault| (name, fault))
+    };
+    of("field.exclude.list", check_excludes).chain(of("field.renames", check_renames)).collect()
 }
 
 /// Entries compile as patterns, or are names, as `filters.match.mode` wants them.
@@ -173,6 +190,10 @@ fn custom_snapshot(s: &Settings) -> Vec<(&'static str, String)> {
     let name = s.text_or_empty("snapshot.mode.custom.name").trim();
     if BUILT_IN.contains(&name) {
         return Vec::new();
+    }
+    if name.is_empty() {
+        let text = "snapshot.mode.custom.name cannot be empty when snapshot.mode 'custom' is defined";
+        return vec![("snapshot.mode.custom.name", text.to_owned())];
     }
     vec![(
         "snapshot.mode.custom.name",

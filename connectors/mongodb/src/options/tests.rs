@@ -181,7 +181,20 @@ fn settings_that_need_another_one() {
     assert!(
         one(&[("connect.backoff.max.delay.ms", "1")]).starts_with("connect.backoff.max.delay.ms: Must not be less")
     );
-    assert!(one(&[("snapshot.mode", "custom")]).contains("custom snapshotters are not supported"));
+    assert!(one(&[("snapshot.mode", "custom")]).contains("snapshot.mode.custom.name cannot be empty when"));
+    let foreign = [("snapshot.mode", "custom"), ("snapshot.mode.custom.name", "com.acme.Own")];
+    assert!(one(&foreign).contains("custom snapshotters are not supported"));
+    let literal = ("filters.match.mode", "literal");
+    assert_eq!(
+        one(&[literal, ("database.include.list", "a,,b")]),
+        "database.include.list: database.include.list contains empty values"
+    );
+    assert_eq!(errors(&[literal, ("database.include.list", "a,b,")]), Vec::<String>::new());
+    assert_eq!(
+        errors(&[("field.exclude.list", "a.b.c, a"), ("field.renames", "x,y")]).len(),
+        3,
+        "a message for each entry that is none"
+    );
     let overrides = "snapshot.collection.filter.overrides";
     assert!(one(&[(overrides, "inv")]).contains("'inv' is not <databaseName>.<collectionName>"));
     assert!(
