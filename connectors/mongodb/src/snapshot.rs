@@ -18,6 +18,8 @@ use mongodb::options::{Hint, SelectionCriteria};
 use mongodb::raw_batch_cursor::SessionRawBatchCursor;
 use mongodb::{Client, ClientSession, Database};
 use parking_lot::Mutex;
+use sha2::{Digest, Sha256};
+use thalweg_core::position::hex;
 use thalweg_core::snapshot::{Copied, Range};
 use tokio::sync::mpsc;
 use tokio::task::JoinSet;
@@ -148,7 +150,15 @@ pub(crate) async fn sources(
     let mut sources = Vec::new();
     for listed in captured {
         let name = listed.namespace.to_string();
-        if copied.is_done(&name) || !selection.selects(&listed.namespace)? {
+        if !selection.selects(&listed.namespace)? {
+            continue;
+        }
+        let asked = selection.condition(&listed.namespace);
+        let filter = asked.or_else(|| config.snapshot.filters.get(&listed.namespace)).cloned();
+        if !copied.filter_by(&name, filter.as_ref().filter(|f| !f.is_empty()).map(mark).transpose()?) {
+            warn!(collection = name, "the filter has changed since the snapshot began, the collection begins anew");
+        }
+        if copied.is_done(&name) {
             continue;
         }
         let view = listed.kind == "view" && !listed.namespace.coll.starts_with("system.");
@@ -157,8 +167,6 @@ pub(crate) async fn sources(
             info!(collection = %listed.namespace, kind = listed.kind, "not read: it never streams");
             continue;
         }
-        let asked = selection.condition(&listed.namespace);
-        let filter = asked.or_else(|| config.snapshot.filters.get(&listed.namespace)).cloned();
         let size = size(client, &listed.namespace).await?;
         let batch_size = match config.snapshot.fetch_size {
             0 => size.and_then(|s| s.documents_per_reply()),
@@ -183,6 +191,13 @@ pub(crate) async fn sources(
         });
     }
     Ok(sources)
+}
+
+/// Tells a filter from others, and not what is in it.
+fn mark(filter: &Document) -> Result<String, ServerError> {
+    let mut bytes = Vec::new();
+    filter.to_writer(&mut bytes).map_err(ServerError::custom)?;
+    Ok(hex(&Sha256::digest(&bytes)[..8]))
 }
 
 /// Divides a collection by a sample of its `_id`s, in the order of the server.
