@@ -3,14 +3,16 @@
 //! Listens to the signal collection as the stream passes it, to the inbox of the other channels, and to
 //! whoever reads chunks; says what follows for the reader: rows, notices, a state that the position has
 //! to hold. Without a signal collection incremental snapshots are refused, in words. Everything happens
-//! between two events; nothing here waits.
+//! between two events; nothing here waits. Signals from the inbox are followed one after the other: behind a
+//! blocking snapshot only when it has ended. Which of them were followed is part of the state.
 
+use std::collections::{BTreeSet, VecDeque};
 use std::sync::Arc;
 
 use bytes::Bytes;
 use thalweg_core::notification::Notice;
 use thalweg_core::position::OffsetMap;
-use thalweg_core::signal::{Action, Inbox, Signal, SnapshotKind, SnapshotRequest};
+use thalweg_core::signal::{Action, Followed, Inbox, Mark, Received, Signal, SnapshotKind, SnapshotRequest};
 use thalweg_core::snapshot::{Chunk, Incremental, Limits, Strategy, read_chunk};
 use tokio::sync::mpsc;
 use tokio::task::JoinHandle;
@@ -49,7 +51,7 @@ pub(crate) struct Attention {
 #[derive(Debug)]
 pub(crate) enum Aside {
     Chunk(Chunk<Row>),
-    Signal(Signal),
+    Signal(Received),
 }
 
 pub(crate) struct AdHoc {
@@ -64,7 +66,13 @@ pub(crate) struct AdHoc {
     arrivals: (mpsc::Sender<Chunk<Row>>, mpsc::Receiver<Chunk<Row>>),
     worker: Option<JoinHandle<()>>,
     blocking: mpsc::Sender<BlockingSnapshot>,
+    /// Blocking snapshots that have not ended, with the signal that asked for one, if it came from the inbox.
+    asked: VecDeque<Option<Mark>>,
     inbox: Inbox,
+    /// Signals of the inbox that were followed.
+    followed: Followed,
+    /// Channels of which one was followed here, and not only before the stored position.
+    heard: BTreeSet<&'static str>,
 }
 
 impl AdHoc {
@@ -88,7 +96,10 @@ impl AdHoc {
             arrivals: mpsc::channel(2),
             worker: None,
             blocking,
+            asked: VecDeque::new(),
             inbox,
+            followed: Followed::default(),
+            heard: BTreeSet::new(),
         }
     }
 
@@ -104,13 +115,53 @@ impl AdHoc {
 
     /// What the position has to hold from now on.
     pub(crate) fn state(&self) -> Option<OffsetMap> {
-        self.incremental.state()
+        let snapshot = self.incremental.state();
+        if self.followed.is_empty() {
+            return snapshot;
+        }
+        let mut state = snapshot.unwrap_or_default();
+        self.followed.add_to_offset(&mut state);
+        Some(state)
     }
 
     /// The stream begins at a position that holds this.
     pub(crate) fn restore(&mut self, offset: &OffsetMap) {
         self.give_up_chunk();
         self.incremental.restore(offset);
+        self.followed = Followed::from_offset(offset);
+        self.heard.clear();
+        // Their signals are heard again.
+        self.asked.iter_mut().for_each(|asked| *asked = None);
+        self.inbox.rewind();
+    }
+
+    /// A position is stored that holds this. True: the state has changed.
+    pub(crate) fn stored(&mut self, offset: &OffsetMap) -> bool {
+        self.inbox.stored(&Followed::from_offset(offset));
+        if !self.inbox.is_settled() {
+            return false;
+        }
+        // Nobody hears them again.
+        let heard = std::mem::take(&mut self.heard);
+        heard.iter().for_each(|channel| self.followed.forget(channel));
+        !heard.is_empty()
+    }
+
+    /// Whether [`AdHoc::stored`] wants to be told.
+    pub(crate) fn waits_for_word(&self) -> bool {
+        !self.followed.is_empty()
+    }
+
+    /// A blocking snapshot has ended, in whatever way. True: the state has changed.
+    pub(crate) fn blocking_ended(&mut self) -> bool {
+        let Some(Some(mark)) = self.asked.pop_front() else { return false };
+        self.followed_to(&mark);
+        true
+    }
+
+    fn followed_to(&mut self, mark: &Mark) {
+        self.followed.note(mark);
+        self.heard.insert(mark.channel);
     }
 
     /// Sees to it that the next chunk is being read, if it is time for one.
@@ -126,9 +177,10 @@ impl AdHoc {
 
     /// The next thing that does not come with the stream. Cancel-safe.
     pub(crate) async fn aside(&mut self) -> Aside {
+        let follows = self.asked.iter().all(Option::is_none);
         tokio::select! {
             Some(chunk) = self.arrivals.1.recv() => Aside::Chunk(chunk),
-            signal = self.inbox.take() => Aside::Signal(signal),
+            signal = self.inbox.take(), if follows => Aside::Signal(signal),
         }
     }
 
@@ -139,7 +191,25 @@ impl AdHoc {
                 let notices = self.incremental.arrived(chunk);
                 Attention { moved: !notices.is_empty(), notices, ..Attention::default() }
             }
-            Aside::Signal(signal) => self.follow(&signal, offset),
+            Aside::Signal(Received { signal, mark }) => {
+                if self.followed.contains(&mark) {
+                    info!(signal = signal.id, channel = mark.channel, "the signal was followed before, it is passed by");
+                    if self.followed.ends_with(&mark) {
+                        self.heard.insert(mark.channel);
+                    }
+                    return Attention::default();
+                }
+                let asked = self.asked.len();
+                let attention = self.follow(&signal, offset);
+                if self.asked.len() > asked {
+                    // It is followed when its snapshot has ended.
+                    self.asked.pop_back();
+                    self.asked.push_back(Some(mark));
+                    return attention;
+                }
+                self.followed_to(&mark);
+                Attention { moved: true, ..attention }
+            }
         }
     }
 
@@ -244,13 +314,14 @@ impl AdHoc {
         Attention { notices, moved: true, ..Attention::default() }
     }
 
-    fn block(&self, signal: &Signal, request: SnapshotRequest) {
+    fn block(&mut self, signal: &Signal, request: SnapshotRequest) {
         let blocking = BlockingSnapshot { signal: signal.id.clone(), request };
-        if self.blocking.try_send(blocking).is_err() {
-            warn!(
+        match self.blocking.try_send(blocking) {
+            Ok(()) => self.asked.push_back(None),
+            Err(_) => warn!(
                 signal = signal.id,
                 "too many blocking snapshots are waiting, or nothing is streamed; this one is ignored"
-            );
+            ),
         }
     }
 

@@ -14,6 +14,7 @@ use serde_json::{Map, Value as Json};
 use sha2::{Digest, Sha256};
 use thalweg_core::position::{ChangeId, OffsetMap, Position, PositionCodec, UNDELIVERED, hex};
 use thalweg_core::record::TextForm;
+use thalweg_core::signal::FOLLOWED;
 use thalweg_core::snapshot::{COPIED, Copied, is_state};
 use thalweg_core::transaction::OpenTransaction;
 
@@ -100,11 +101,17 @@ impl MongoPosition {
         Self { transaction: transaction.map(Bytes::copy_from_slice), ..self }
     }
 
-    /// The same place, with this incremental snapshot under way.
-    pub fn beside(mut self, snapshot: Option<&OffsetMap>) -> Self {
-        self.others.retain(|member, _| !is_state(member));
-        self.others.extend(snapshot.cloned().unwrap_or_default());
+    /// The same place, with this under way beside the stream: an incremental snapshot, signals that were
+    /// followed.
+    pub fn beside(mut self, state: Option<&OffsetMap>) -> Self {
+        self.others.retain(|member, _| !is_state(member) && member != FOLLOWED);
+        self.others.extend(state.cloned().unwrap_or_default());
         self
+    }
+
+    /// Members of the offset that are no position.
+    pub fn others(&self) -> &OffsetMap {
+        &self.others
     }
 
     /// How far the snapshot has come that began here.

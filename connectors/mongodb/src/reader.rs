@@ -208,7 +208,13 @@ impl MongoReader {
                 self.snapshot = None;
                 self.decoder.unblock();
                 self.progress.snapshot_ended();
-                Ok(self.tell(vec![Notice::initial("ABORTED")]))
+                let mut batch = Batch::default();
+                self.tell_in(vec![Notice::initial("ABORTED")], &mut batch);
+                if self.ad_hoc.blocking_ended() {
+                    self.keep_state();
+                    batch.progress = Some(self.position.clone());
+                }
+                Ok((batch.progress.is_some() || !batch.records.is_empty()).then_some(batch))
             }
             Feed::Stream(position) => {
                 self.fragments.clear();
@@ -372,7 +378,12 @@ impl MongoReader {
                 self.decoder.set_snapshot_position(self.position.clone());
                 self.heartbeat.force();
             }
-            Some(Taking::Blocking) | None => self.decoder.unblock(),
+            Some(Taking::Blocking) | None => {
+                self.decoder.unblock();
+                if self.ad_hoc.blocking_ended() {
+                    self.keep_state();
+                }
+            }
         }
         self.tell_in(vec![Notice::initial("COMPLETED")], &mut batch);
         self.progress.snapshot_ended();
@@ -621,6 +632,16 @@ impl PartitionReader for MongoReader {
 
     fn finished(&self) -> bool {
         self.finished
+    }
+
+    fn durable(&mut self, position: &Position) {
+        if self.streaming
+            && self.ad_hoc.waits_for_word()
+            && let Some(position) = MongoPosition::decode(position)
+            && self.ad_hoc.stored(position.others())
+        {
+            self.keep_state();
+        }
     }
 
     async fn close(mut self: Box<Self>, deadline: Duration) {
