@@ -279,7 +279,7 @@ impl Ledger {
     pub(crate) fn commit(&mut self) {
         let mut commits = 0;
         for (index, newest) in self.newest.iter_mut().enumerate() {
-            let Some(position) = newest.take().filter(|p| !p.0.is_empty()) else { continue };
+            let Some(position) = newest.take().filter(|p| !p.is_empty()) else { continue };
             let offset = self.connector.codec().to_offset(&position);
             let memory = &self.partitions[index];
             memory.commit(&*self.node.port, &self.memory.unit, self.memory.epoch, offset);

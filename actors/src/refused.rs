@@ -152,7 +152,7 @@ mod tests {
 
     fn row(at: u8, key: u8, size: usize) -> RefusedMessage {
         let key = RefusedMessage::key(Some(&[key]));
-        RefusedMessage { partition: 0, position: Position(vec![at].into()), topic: "t".into(), key, size }
+        RefusedMessage { partition: 0, position: Position::new(vec![at].into()), topic: "t".into(), key, size }
     }
 
     #[test]

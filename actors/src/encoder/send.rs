@@ -75,7 +75,7 @@ impl Encoder {
         self.ledger.commit();
         let memory = self.memory.clone();
         let _start = memory.encoder.waiting(Wait::StartPosition);
-        while !position.0.is_empty() {
+        while !position.is_empty() {
             match self.ledger.settled().await {
                 Ok(covered) => {
                     let stored = covered.iter().any(|(i, p)| *i == index && p == position);

@@ -309,6 +309,36 @@ async fn a_signal_from_elsewhere_is_kept_until_its_effect_is_stored() -> Result<
     run.stop().await
 }
 
+/// Neither while its pattern waits, nor after a restart meanwhile.
+#[tokio::test]
+async fn a_collection_of_a_pattern_that_waits_can_be_taken_out() -> Result<()> {
+    let bed = bed("taken_out").await?;
+    for name in ["a", "b", "c"] {
+        bed.db.collection::<Document>(name).insert_many((0..5).map(|i| doc! {"_id": i})).await?;
+    }
+    let (offsets, config) = (Offsets::new(), streaming(&bed, &[]));
+    let mut run = Run::start(&config, &offsets).await?;
+    run.quiet().await?;
+    run.signals.put(received(1, "execute-snapshot", json!({"data-collections": ["taken_out\\..*"]})));
+    run.signals.put(received(2, "stop-snapshot", json!({"data-collections": ["taken_out.b"]})));
+    // Both are followed before a chunk can have been read.
+    while offsets.only().get("thalweg_signals") != Some(&json!(r#"{"kafka":["t-signal",2,0]}"#)) {
+        run.quiet().await?;
+    }
+    run.stop().await?;
+    let mut run = Run::start(&config, &offsets).await?;
+    let mut read = Vec::new();
+    while read.len() < 10 {
+        let record = run.record().await?;
+        if record.op() == "r" {
+            read.push(record.value["source"]["collection"].clone());
+        }
+    }
+    assert!(read.iter().eq([json!("a"), json!("c")].iter().flat_map(|name| std::iter::repeat_n(name, 5))), "{read:?}");
+    run.is_over().await?;
+    run.stop().await
+}
+
 #[tokio::test]
 async fn a_blocking_snapshot_from_elsewhere_is_repeated_until_it_has_ended() -> Result<()> {
     let bed = bed("kept_blocking").await?;

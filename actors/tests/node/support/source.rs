@@ -150,7 +150,7 @@ impl Script {
     fn record(&self, partition: &str, event: u64) -> Record {
         let mut position = position(event + 1);
         if self.wanders.load(Ordering::SeqCst) {
-            position = Position([&position.0[..], &self.opened().to_be_bytes()].concat().into());
+            position = Position::new([&position.place[..], &self.opened().to_be_bytes()].concat().into());
         }
         if let Some(record) = self.records.lock().get(&event) {
             return Record { position, ..record.clone() };
@@ -203,7 +203,7 @@ impl Once {
 }
 
 pub fn position(number: u64) -> Position {
-    Position(Bytes::copy_from_slice(&number.to_be_bytes()))
+    Position::new(Bytes::copy_from_slice(&number.to_be_bytes()))
 }
 
 pub fn number(offset: &OffsetMap) -> u64 {
@@ -214,7 +214,7 @@ struct NumberCodec;
 
 impl PositionCodec for NumberCodec {
     fn to_offset(&self, position: &Position) -> OffsetMap {
-        let number = u64::from_be_bytes(position.0[..8].try_into().unwrap());
+        let number = u64::from_be_bytes(position.place[..8].try_into().unwrap());
         [("at".to_owned(), number.into())].into_iter().collect()
     }
     fn from_offset(&self, offset: &OffsetMap) -> Result<Position, String> {
