@@ -14,6 +14,7 @@ use thalweg_core::notification::Notice;
 use thalweg_core::position::OffsetMap;
 use thalweg_core::signal::{Action, Followed, Inbox, Mark, Received, Signal, SnapshotKind, SnapshotRequest};
 use thalweg_core::snapshot::{Chunk, Incremental, Limits, Strategy, read_chunk};
+use thalweg_core::{Error, Phase};
 use tokio::sync::mpsc;
 use tokio::task::JoinHandle;
 use tracing::{Instrument, info, warn};
@@ -52,6 +53,15 @@ pub(crate) struct Attention {
 pub(crate) enum Aside {
     Chunk(Chunk<Row>),
     Signal(Received),
+    /// What reads chunks has ended in a way that it must not.
+    Broken(Error),
+}
+
+/// Reads a chunk.
+struct Worker {
+    /// The collection or pattern that it begins with.
+    collection: String,
+    task: JoinHandle<()>,
 }
 
 pub(crate) struct AdHoc {
@@ -64,7 +74,7 @@ pub(crate) struct AdHoc {
     /// What reads chunks, or why none are read.
     chunks: Result<Arc<Chunks>, &'static str>,
     arrivals: (mpsc::Sender<Chunk<Row>>, mpsc::Receiver<Chunk<Row>>),
-    worker: Option<JoinHandle<()>>,
+    worker: Option<Worker>,
     blocking: mpsc::Sender<BlockingSnapshot>,
     /// Blocking snapshots that have not ended, with the signal that asked for one, if it came from the inbox.
     asked: VecDeque<Option<Mark>>,
@@ -171,8 +181,14 @@ impl AdHoc {
             // The one before has at most its second watermark to be told of, which was seen already.
             self.give_up_chunk();
             let out = self.arrivals.0.clone();
-            self.worker = Some(tokio::spawn(async move { read_chunk(&*chunks, order, out).await }.in_current_span()));
+            let collection = order.queue.first().map(|q| q.id.clone()).unwrap_or_default();
+            self.read(collection, async move { read_chunk(&*chunks, order, out).await });
         }
+    }
+
+    /// Reads a chunk beside the stream.
+    pub(crate) fn read(&mut self, collection: String, reading: impl Future<Output = ()> + Send + 'static) {
+        self.worker = Some(Worker { collection, task: tokio::spawn(reading.in_current_span()) });
     }
 
     /// The next thing that does not come with the stream. Cancel-safe.
@@ -181,12 +197,16 @@ impl AdHoc {
         tokio::select! {
             Some(chunk) = self.arrivals.1.recv() => Aside::Chunk(chunk),
             signal = self.inbox.take(), if follows => Aside::Signal(signal),
+            error = broken(&mut self.worker) => Aside::Broken(error),
         }
     }
 
     /// `offset` is the present position, for signals that show it.
-    pub(crate) fn hear(&mut self, aside: Aside, offset: impl FnOnce() -> String) -> Attention {
-        match aside {
+    ///
+    /// Errors: the chunk under way is lost, and nobody would ever read it.
+    pub(crate) fn hear(&mut self, aside: Aside, offset: impl FnOnce() -> String) -> Result<Attention, Error> {
+        Ok(match aside {
+            Aside::Broken(error) => return Err(error),
             Aside::Chunk(chunk) => {
                 let notices = self.incremental.arrived(chunk);
                 Attention { moved: !notices.is_empty(), notices, ..Attention::default() }
@@ -197,7 +217,7 @@ impl AdHoc {
                     if self.followed.ends_with(&mark) {
                         self.heard.insert(mark.channel);
                     }
-                    return Attention::default();
+                    return Ok(Attention::default());
                 }
                 let asked = self.asked.len();
                 let attention = self.follow(&signal, offset);
@@ -205,12 +225,12 @@ impl AdHoc {
                     // It is followed when its snapshot has ended.
                     self.asked.pop_back();
                     self.asked.push_back(Some(mark));
-                    return attention;
+                    return Ok(attention);
                 }
                 self.followed_to(&mark);
                 Attention { moved: true, ..attention }
             }
-        }
+        })
     }
 
     /// Looks at an event before its records are made.
@@ -327,9 +347,26 @@ impl AdHoc {
 
     fn give_up_chunk(&mut self) {
         if let Some(worker) = self.worker.take() {
-            worker.abort();
+            worker.task.abort();
         }
     }
+}
+
+/// Resolves if the worker panics. Cancel-safe.
+async fn broken(worker: &mut Option<Worker>) -> Error {
+    if let Some(Worker { collection, task }) = worker {
+        let ended = task.await;
+        let who = format!("reading a chunk of {collection}");
+        *worker = None;
+        if let Some(panic) = ended.err().and_then(|e| e.try_into_panic().ok()) {
+            return Error::of_panic(&*panic, &who, Phase::Snapshot).advise(
+                "this is a defect: keep the log of this node and report it. To go on without this snapshot, stop the \
+                 connector, take the members incremental_snapshot_* out of its offset (PATCH \
+                 /connectors/{name}/offsets), and resume it",
+            );
+        }
+    }
+    std::future::pending().await
 }
 
 impl Drop for AdHoc {

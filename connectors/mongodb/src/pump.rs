@@ -424,7 +424,7 @@ impl Pump {
         };
         if let Err(failed) = copied {
             PartitionProgress::count(&self.progress.disconnects, 1);
-            let error = errors::error(&failed.error, Phase::Snapshot);
+            let error = failed.error;
             let message = format!("Snapshotting of collection {} failed", failed.namespace);
             let mut whole = Error { message, ..error.clone() };
             whole.causes.insert(0, error.message);

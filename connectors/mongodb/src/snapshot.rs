@@ -6,13 +6,14 @@
 //! or knows a position.
 
 use std::collections::VecDeque;
+use std::panic::AssertUnwindSafe;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};
 use std::time::Duration;
 
 use bson::{Bson, Document, RawDocumentBuf, doc};
 use bytes::Bytes;
-use futures::{StreamExt, TryStreamExt};
+use futures::{FutureExt, StreamExt, TryStreamExt};
 use mongodb::error::Error as ServerError;
 use mongodb::options::{Hint, SelectionCriteria};
 use mongodb::raw_batch_cursor::SessionRawBatchCursor;
@@ -21,6 +22,7 @@ use parking_lot::Mutex;
 use sha2::{Digest, Sha256};
 use thalweg_core::position::hex;
 use thalweg_core::snapshot::{Copied, Range};
+use thalweg_core::{Error, Phase};
 use tokio::sync::mpsc;
 use tokio::task::JoinSet;
 use tracing::{info, warn};
@@ -273,7 +275,7 @@ fn number(value: &Bson) -> Option<u64> {
 #[derive(Debug)]
 pub(crate) struct Failed {
     pub(crate) namespace: Arc<Namespace>,
-    pub(crate) error: ServerError,
+    pub(crate) error: Error,
 }
 
 /// What the readers of one snapshot share.
@@ -299,8 +301,15 @@ impl Copier {
             readers.spawn(async move {
                 loop {
                     let Some(unit) = queue.lock().pop_front() else { return Ok(()) };
-                    let read = copier.unit(&unit).await;
-                    read.map_err(|error| Failed { namespace: unit.source.namespace.clone(), error })?;
+                    let namespace = &unit.source.namespace;
+                    let failed = |error| Failed { namespace: namespace.clone(), error };
+                    match AssertUnwindSafe(copier.unit(&unit)).catch_unwind().await {
+                        Ok(read) => read.map_err(|e| failed(errors::error(&e, Phase::Snapshot)))?,
+                        Err(panic) => {
+                            let who = format!("reading {namespace}");
+                            return Err(failed(Error::of_panic(&*panic, &who, Phase::Snapshot)));
+                        }
+                    }
                     if unit.left.fetch_sub(1, Ordering::AcqRel) == 1 {
                         // Nobody listens any more: the generation has ended.
                         let _ = copier.out.send(Ok(Feed::CollectionRead(unit.source.namespace.clone()))).await;
