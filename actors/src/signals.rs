@@ -36,7 +36,7 @@ impl Signals {
     /// For so many partitions. Without a listener nothing ever arrives.
     pub(crate) fn start(partitions: usize, listener: Option<Listener>) -> Self {
         let inboxes: Vec<Inbox> = (0..partitions).map(|_| Inbox::default()).collect();
-        let listener = listener.filter(|l| l.channels.is_outside()).map(|listener| {
+        let listener = listener.filter(|l| partitions > 0 && l.channels.is_outside()).map(|listener| {
             let span = listener.memory.span.clone();
             tokio::spawn(listener.run(inboxes.clone()).instrument(span))
         });

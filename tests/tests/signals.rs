@@ -95,7 +95,8 @@ async fn signals_outlive_the_node_that_has_read_them() -> Result<()> {
     };
     let producer: FutureProducer = ClientConfig::new().set("bootstrap.servers", broker.bootstrap()).create()?;
     let topic = format!("{name}-signal");
-    let record = FutureRecord::to(&topic).key(&name).payload(&ask("a")).partition(0);
+    let of_a = ask("a");
+    let record = FutureRecord::to(&topic).key(&name).payload(&of_a).partition(0);
     producer.send(record, SOON).await.map_err(|(error, _)| error)?;
     std::fs::write(&file, ask("b"))?;
     // Before its snapshot the task waits, and hears no signals.
