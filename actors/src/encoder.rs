@@ -192,7 +192,11 @@ impl Encoder {
         let EncoderParts { identity, mode, send_after, config, connector, coder, partitions, memory, node } = parts;
         let ledger =
             Ledger::new(node.clone(), connector.clone(), memory.clone(), partitions.clone(), coder.leaves_errors_out());
-        let refusals = memory.refusals.lock().clone();
+        let refusals = {
+            let mut refusals = memory.refusals.lock();
+            refusals.begin();
+            refusals.clone()
+        };
         let encoder = Self {
             topics: Topics::new(identity.connector.clone(), node.port.clone()),
             refusals,
@@ -377,6 +381,11 @@ impl Encoder {
                         input.durable.send_replace(position);
                     }
                 }
+                if !self.refusals.is_empty() {
+                    let messages = self.ledger.settled_messages();
+                    self.refusals.committed(messages);
+                    self.memory.refusals.lock().committed(messages);
+                }
                 Ok(())
             }
             Err(error) if error.kind == ErrorKind::Fenced => Err(Exit::failed(error)),
@@ -416,11 +425,16 @@ impl Encoder {
 
     /// Waits until everything in flight is acknowledged, as long as a flush may take.
     async fn flush(&mut self, producer: &mut dyn Producer) -> Result<(), Exit> {
-        if self.ledger.in_flight() > 0 {
+        self.flush_all_but(producer, 0).await
+    }
+
+    /// The same, but for so many numbers at the end under which nothing was sent.
+    async fn flush_all_but(&mut self, producer: &mut dyn Producer, unsent: u64) -> Result<(), Exit> {
+        if self.ledger.in_flight() > unsent {
             self.flush_sent(producer).await?;
         }
         self.ledger.advance();
-        if self.ledger.in_flight() > 0 {
+        if self.ledger.in_flight() > unsent {
             self.gave_up_waiting = true;
             return Err(Exit::failed(unanswered(&self.node)));
         }

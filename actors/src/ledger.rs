@@ -76,6 +76,8 @@ pub(crate) type Covered = Vec<(usize, Position)>;
 struct Settling {
     since: Instant,
     covered: Covered,
+    /// Messages up to them.
+    messages: u64,
     outcome: Pin<Box<dyn Future<Output = Result<(), Error>> + Send>>,
 }
 
@@ -97,6 +99,8 @@ pub(crate) struct Ledger {
     due: Option<Instant>,
     /// Messages acknowledged at the last commit.
     committed_messages: u64,
+    /// Messages of this run whose positions are stored for good.
+    settled_messages: u64,
     /// Handed to the cluster, not yet waited for.
     handed_over: Vec<Option<Position>>,
     settling: Option<Settling>,
@@ -126,6 +130,7 @@ impl Ledger {
             committed_at: None,
             due: None,
             committed_messages: 0,
+            settled_messages: 0,
             settling: None,
         }
     }
@@ -140,6 +145,21 @@ impl Ledger {
             self.newest[partition] = Some(position.clone());
         }
         self.tracker.enter(partition, position)
+    }
+
+    /// The number that the next message will get.
+    pub(crate) fn next(&self) -> u64 {
+        self.tracker.next()
+    }
+
+    /// How many messages, from the first one on, are settled.
+    pub(crate) fn settled_messages(&self) -> u64 {
+        self.settled_messages
+    }
+
+    /// Whether messages in flight are identified.
+    pub(crate) fn identifies(&self) -> bool {
+        self.identities.is_some()
     }
 
     /// Keeps what identifies the message just entered, if that may be needed.
@@ -259,7 +279,7 @@ impl Ledger {
     pub(crate) fn commit(&mut self) {
         let mut commits = 0;
         for (index, newest) in self.newest.iter_mut().enumerate() {
-            let Some(position) = newest.take().filter(|p| !p.0.is_empty()) else { continue };
+            let Some(position) = newest.take().filter(|p| !p.is_empty()) else { continue };
             let offset = self.connector.codec().to_offset(&position);
             let memory = &self.partitions[index];
             memory.commit(&*self.node.port, &self.memory.unit, self.memory.epoch, offset);
@@ -282,7 +302,8 @@ impl Ledger {
             let (port, unit) = (self.node.port.clone(), self.memory.unit.clone());
             let settling = Box::pin(async move { port.settled(&unit).await });
             self.handed_over.fill(None);
-            self.settling = Some(Settling { since: Instant::now(), covered, outcome: settling });
+            self.settling =
+                Some(Settling { since: Instant::now(), covered, messages: self.committed_messages, outcome: settling });
         }
     }
 
@@ -292,10 +313,11 @@ impl Ledger {
     pub(crate) async fn settled(&mut self) -> Result<Covered, Error> {
         let Some(settling) = &mut self.settling else { return std::future::pending().await };
         let result = settling.outcome.as_mut().await;
-        let Some(Settling { since, covered, .. }) = self.settling.take() else { return Ok(Covered::new()) };
+        let Some(Settling { since, covered, messages, .. }) = self.settling.take() else { return Ok(Covered::new()) };
         match result {
             Ok(()) => {
                 self.memory.counters.committed(since.elapsed());
+                self.settled_messages = messages;
                 self.settle();
                 Ok(covered)
             }

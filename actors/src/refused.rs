@@ -6,14 +6,20 @@
 //! left out. If suspects pass again and again, the batches are at fault, not a message, and the error
 //! is not tolerated.
 //!
-//! Messages are told apart by what stays the same when the source is read again.
+//! Messages are told apart by what stays the same when the source is read again: a change by its
+//! position, a row of a snapshot by its key, since it may be read at another position and with other times
+//! in it. Nothing is recognised by its key for longer than it may be read again: a later change of the same
+//! row is sent.
 
+use std::hash::{DefaultHasher, Hash, Hasher};
 use std::sync::Arc;
 
 use thalweg_core::position::Position;
 
 /// The most messages that are remembered; older ones are behind the committed position.
 const MOST: usize = 1000;
+/// How much the size of a row may differ when it is read again: the times in it have more digits or fewer.
+const OTHER_TIMES: usize = 32;
 /// Suspects in a row that turned out innocent.
 const DOUBTS: u32 = 3;
 
@@ -22,8 +28,30 @@ pub(crate) struct RefusedMessage {
     pub(crate) partition: usize,
     pub(crate) position: Position,
     pub(crate) topic: Arc<str>,
+    /// Of the key's bytes; `None`: there is no key.
+    pub(crate) key: Option<u64>,
     /// Bytes of key and value.
     pub(crate) size: usize,
+}
+
+impl RefusedMessage {
+    /// What stands for a key.
+    pub(crate) fn key(key: Option<&[u8]>) -> Option<u64> {
+        let mut hasher = DefaultHasher::new();
+        key?.hash(&mut hasher);
+        Some(hasher.finish())
+    }
+
+    /// Whether this is the other one, perhaps read again.
+    fn is(&self, other: &Self) -> bool {
+        let same_key = self.key.is_some() && self.key == other.key;
+        self.partition == other.partition
+            && self.topic == other.topic
+            && match self.position == other.position {
+                true => self.size == other.size,
+                false => same_key && self.size.abs_diff(other.size) <= OTHER_TIMES,
+            }
+    }
 }
 
 /// What is to be done with a message that is about to be sent.
@@ -46,9 +74,16 @@ pub(crate) enum Finding {
     Batches,
 }
 
+#[derive(Debug, Clone)]
+struct Guilty {
+    message: RefusedMessage,
+    /// Messages before which it was left out, in this run.
+    left_out: Option<u64>,
+}
+
 #[derive(Debug, Clone, Default)]
 pub(crate) struct Refusals {
-    guilty: Vec<RefusedMessage>,
+    guilty: Vec<Guilty>,
     suspect: Option<RefusedMessage>,
     doubts: u32,
 }
@@ -59,9 +94,9 @@ impl Refusals {
         self.guilty.is_empty() && self.suspect.is_none()
     }
     pub(crate) fn treatment(&self, message: &RefusedMessage) -> Treatment {
-        if self.guilty.contains(message) {
+        if self.guilty.iter().any(|guilty| guilty.message.is(message)) {
             Treatment::LeaveOut
-        } else if self.suspect.as_ref() == Some(message) {
+        } else if self.suspect.as_ref().is_some_and(|suspect| suspect.is(message)) {
             Treatment::SendAlone
         } else {
             Treatment::Send
@@ -75,7 +110,7 @@ impl Refusals {
             if self.guilty.len() >= MOST {
                 self.guilty.remove(0);
             }
-            self.guilty.push(message);
+            self.guilty.push(Guilty { message, left_out: None });
             return Finding::Guilty;
         }
         self.doubts += 1;
@@ -84,6 +119,22 @@ impl Refusals {
         }
         self.suspect = Some(message);
         Finding::Suspect
+    }
+    /// The message is left out. It is not read again once the `next` messages so far are committed.
+    pub(crate) fn left_out(&mut self, message: &RefusedMessage, next: u64) {
+        for guilty in self.guilty.iter_mut().filter(|guilty| guilty.message.is(message)) {
+            guilty.left_out = Some(next);
+        }
+    }
+    /// So many messages of this run are committed.
+    pub(crate) fn committed(&mut self, messages: u64) {
+        self.guilty.retain(|guilty| guilty.left_out.is_none_or(|next| next > messages));
+    }
+    /// A run begins.
+    pub(crate) fn begin(&mut self) {
+        for guilty in &mut self.guilty {
+            guilty.left_out = None;
+        }
     }
     /// The suspect was acknowledged.
     pub(crate) fn passed(&mut self) {
@@ -96,7 +147,12 @@ mod tests {
     use super::*;
 
     fn message(at: u8) -> RefusedMessage {
-        RefusedMessage { partition: 0, position: Position(vec![at].into()), topic: "t".into(), size: 7 }
+        row(at, at, 7)
+    }
+
+    fn row(at: u8, key: u8, size: usize) -> RefusedMessage {
+        let key = RefusedMessage::key(Some(&[key]));
+        RefusedMessage { partition: 0, position: Position::new(vec![at].into()), topic: "t".into(), key, size }
     }
 
     #[test]
@@ -108,6 +164,40 @@ mod tests {
         assert_eq!(refusals.treatment(&message(2)), Treatment::Send);
         assert_eq!(refusals.refused(message(1), true), Finding::Guilty);
         assert_eq!(refusals.treatment(&message(1)), Treatment::LeaveOut);
+    }
+
+    #[test]
+    fn a_row_that_is_read_again_is_known_by_its_key() {
+        let mut refusals = Refusals::default();
+        assert_eq!(refusals.refused(row(1, 5, 1_000), false), Finding::Suspect);
+        assert_eq!(refusals.treatment(&row(2, 5, 1_002)), Treatment::SendAlone);
+        assert_eq!(refusals.refused(row(2, 5, 1_002), true), Finding::Guilty);
+        assert_eq!(refusals.treatment(&row(3, 5, 999)), Treatment::LeaveOut);
+        for other in [row(3, 6, 1_000), row(3, 5, 500), RefusedMessage { topic: "u".into(), ..row(3, 5, 1_000) }] {
+            assert_eq!(refusals.treatment(&other), Treatment::Send);
+        }
+        let without_key = |at| RefusedMessage { key: None, ..row(at, 0, 1_000) };
+        refusals.refused(without_key(1), true);
+        assert_eq!(refusals.treatment(&without_key(1)), Treatment::LeaveOut);
+        assert_eq!(refusals.treatment(&without_key(2)), Treatment::Send);
+    }
+
+    /// What changes a row later on may pass: the limit may have been raised.
+    #[test]
+    fn what_cannot_be_read_again_is_forgotten() {
+        let mut refusals = Refusals::default();
+        refusals.refused(row(1, 5, 1_000), true);
+        refusals.committed(100);
+        refusals.left_out(&row(2, 5, 1_000), 101);
+        refusals.committed(100);
+        assert_eq!(refusals.treatment(&row(3, 5, 1_000)), Treatment::LeaveOut, "it may come again");
+        // A run that ends before the commit.
+        refusals.begin();
+        refusals.committed(200);
+        assert_eq!(refusals.treatment(&row(3, 5, 1_000)), Treatment::LeaveOut);
+        refusals.left_out(&row(3, 5, 1_000), 7);
+        refusals.committed(7);
+        assert!(refusals.is_empty());
     }
 
     #[test]

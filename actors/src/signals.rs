@@ -1,14 +1,17 @@
 //! Listens to the signal channels outside of the source, for all partitions of a task.
 //!
 //! Every partition hears every signal; which collections are its own, its reader knows. Invariants: a
-//! channel that fails is tried again and never ends the task; listening ends with the run.
+//! signal is confirmed to its channel when every partition has stored an offset that contains what followed
+//! from it, and those of a channel in its order; a channel that fails is tried again and never ends the
+//! task; what there is no room for waits in its channel; listening ends with the run.
 //! It does not: understand a signal.
 
+use std::collections::VecDeque;
 use std::sync::Arc;
 
 use thalweg_config::Properties;
 use thalweg_core::delivery::{ProducerFactory, ProducerIdentity};
-use thalweg_core::signal::{Channels, Inbox, SignalChannel};
+use thalweg_core::signal::{Channels, Inbox, Mark, Received, SignalChannel};
 use tokio::task::JoinHandle;
 use tracing::{Instrument, info, warn};
 
@@ -33,7 +36,7 @@ impl Signals {
     /// For so many partitions. Without a listener nothing ever arrives.
     pub(crate) fn start(partitions: usize, listener: Option<Listener>) -> Self {
         let inboxes: Vec<Inbox> = (0..partitions).map(|_| Inbox::default()).collect();
-        let listener = listener.filter(|l| l.channels.is_outside()).map(|listener| {
+        let listener = listener.filter(|l| partitions > 0 && l.channels.is_outside()).map(|listener| {
             let span = listener.memory.span.clone();
             tokio::spawn(listener.run(inboxes.clone()).instrument(span))
         });
@@ -55,14 +58,18 @@ impl Drop for Signals {
 
 impl Listener {
     async fn run(self, inboxes: Vec<Inbox>) {
-        let mut file = self.channels.open_file();
+        let owner = format!("{}-{}", self.identity.connector, self.identity.task);
+        let mut file = self.channels.open_file(&owner);
         if let Some(path) = &self.channels.file {
             warn!(path, "signals are read from a file of whichever host runs the task; all of them must share it");
         }
         let mut kafka: Option<Box<dyn SignalChannel>> = None;
+        let mut post = Post { inboxes, ..Post::default() };
         loop {
+            post.look();
+            let mut settled = true;
             if let Some(channel) = &mut file {
-                self.poll("file", channel, &inboxes).await;
+                settled &= self.serve(channel, &mut post).await;
             }
             if let (Some(wanted), None) = (&self.channels.kafka, &kafka) {
                 match self.producers.signals(&self.identity, wanted, &self.config).await {
@@ -76,25 +83,139 @@ impl Listener {
                 }
             }
             if let Some(channel) = &mut kafka {
-                self.poll("kafka", &mut **channel, &inboxes).await;
+                settled &= self.serve(&mut **channel, &mut post).await;
             }
+            if settled && post.marks.is_empty() {
+                post.all_settled();
+            }
+            post.deliver();
             tokio::time::sleep(self.channels.poll_interval).await;
         }
     }
 
-    async fn poll(&self, name: &str, channel: &mut dyn SignalChannel, inboxes: &[Inbox]) {
+    /// Confirms what is stored, and takes what has arrived. False: not everything so far is confirmed.
+    async fn serve(&self, channel: &mut dyn SignalChannel, post: &mut Post) -> bool {
+        let name = channel.name();
+        let waiting = post.waiting_of(name);
+        let settled = channel.settle(waiting).await;
+        if let Err(error) = &settled {
+            let error = self.memory.hide(&error.to_string());
+            warn!(channel = name, %error, "signals that were followed cannot be confirmed; they may come again");
+        }
+        let settled = settled.is_ok() && waiting.is_none();
+        if !post.held_back.is_empty() {
+            return settled;
+        }
         match channel.poll().await {
-            Ok(signals) => {
-                for signal in signals {
-                    info!(channel = name, signal = signal.id, kind = signal.kind, "signal received");
-                    for inbox in inboxes {
-                        inbox.put(signal.clone());
-                    }
-                }
-            }
+            Ok(signals) => post.held_back.extend(signals),
             Err(error) => {
                 warn!(channel = name, error = %self.memory.hide(&error.to_string()), "signals cannot be read");
             }
         }
+        settled && post.held_back.is_empty()
+    }
+}
+
+/// Signals between the channels and the readers.
+#[derive(Default)]
+struct Post {
+    inboxes: Vec<Inbox>,
+    /// Those that were handed to the readers and are not stored by all of them, in their order.
+    marks: VecDeque<Mark>,
+    /// So many were stored before these.
+    stored: u64,
+    /// There is no room for these yet.
+    held_back: VecDeque<Received>,
+}
+
+impl Post {
+    /// Looks what the readers have stored.
+    fn look(&mut self) {
+        let stored = self.inboxes.iter().map(Inbox::count_stored).min().unwrap_or(self.stored);
+        let news = usize::try_from(stored - self.stored).unwrap_or(usize::MAX).min(self.marks.len());
+        self.marks.drain(..news);
+        self.stored = stored;
+    }
+
+    /// The first signal of a channel that is not stored.
+    fn waiting_of(&self, channel: &str) -> Option<&Mark> {
+        self.marks.iter().chain(self.held_back.iter().map(|r| &r.mark)).find(|mark| mark.channel == channel)
+    }
+
+    fn all_settled(&self) {
+        for inbox in &self.inboxes {
+            inbox.settle(self.stored);
+        }
+    }
+
+    /// Hands over what there is room for.
+    fn deliver(&mut self) {
+        while self.inboxes.iter().all(Inbox::has_room) {
+            let Some(received) = self.held_back.pop_front() else { return };
+            let (signal, channel) = (&received.signal, received.mark.channel);
+            info!(channel, signal = signal.id, kind = signal.kind, "signal received");
+            self.marks.push_back(received.mark.clone());
+            for inbox in &self.inboxes {
+                inbox.put(received.clone());
+            }
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use serde_json::Value as Json;
+    use thalweg_core::signal::{Followed, Signal};
+
+    use super::*;
+
+    fn received(channel: &'static str, number: i64) -> Received {
+        let signal = Signal { id: String::new(), kind: "log".into(), data: Json::Null };
+        Received { signal, mark: Mark { channel, series: "s".into(), number, time_ms: 0 } }
+    }
+
+    async fn follow(inbox: &Inbox, followed: &mut Followed, signals: usize) {
+        for _ in 0..signals {
+            followed.note(&inbox.take().await.mark);
+        }
+        inbox.stored(followed);
+    }
+
+    fn waiting(post: &mut Post, channel: &str) -> Option<i64> {
+        post.look();
+        post.waiting_of(channel).map(|mark| mark.number)
+    }
+
+    /// A signal waits for the last of the partitions, and nothing is lost where there is no room.
+    #[tokio::test]
+    async fn a_signal_is_confirmed_when_all_partitions_have_stored_it() {
+        let inboxes = vec![Inbox::default(), Inbox::default()];
+        let mut post = Post { inboxes: inboxes.clone(), ..Post::default() };
+        post.held_back.extend([received("kafka", 7), received("file", 1), received("kafka", 8)]);
+        assert_eq!(
+            (waiting(&mut post, "kafka"), waiting(&mut post, "file")),
+            (Some(7), Some(1)),
+            "not handed over yet"
+        );
+        post.deliver();
+        let mut followed = [Followed::default(), Followed::default()];
+        follow(&inboxes[0], &mut followed[0], 3).await;
+        assert_eq!((waiting(&mut post, "kafka"), waiting(&mut post, "file")), (Some(7), Some(1)));
+        follow(&inboxes[1], &mut followed[1], 1).await;
+        assert_eq!((waiting(&mut post, "kafka"), waiting(&mut post, "file")), (Some(8), Some(1)));
+        follow(&inboxes[1], &mut followed[1], 2).await;
+        assert_eq!((waiting(&mut post, "kafka"), waiting(&mut post, "file")), (None, None));
+        post.all_settled();
+        assert!(inboxes.iter().all(Inbox::is_settled));
+
+        post.held_back.extend((0..1_500).map(|number| received("file", number + 2)));
+        post.deliver();
+        let left = post.held_back.len();
+        assert!(left > 0 && inboxes.iter().all(|inbox| !inbox.has_room()));
+        for (inbox, followed) in inboxes.iter().zip(&mut followed) {
+            follow(inbox, followed, 1_500 - left).await;
+        }
+        post.deliver();
+        assert_eq!((waiting(&mut post, "file"), post.held_back.len()), (Some(1_502 - left as i64), 0));
     }
 }

@@ -8,7 +8,7 @@ use bson::{Document, doc};
 use rdkafka::ClientConfig;
 use rdkafka::producer::{FutureProducer, FutureRecord};
 use serde_json::{Value, json};
-use thalweg_tests::{Cluster, Topic};
+use thalweg_tests::{Cluster, Topic, until};
 
 use crate::shared::{connector, kafka, mongo, unique, with};
 
@@ -74,6 +74,55 @@ async fn signals_come_through_a_topic_and_a_file() -> Result<()> {
     assert_eq!(told[..2], ["Initial Snapshot SKIPPED", "Incremental Snapshot STARTED"]);
     assert!(told.contains(&"Incremental Snapshot COMPLETED".to_owned()), "{told:?}");
     Ok(())
+}
+
+/// Signals that are read and not followed yet: the node that has read them dies, the next one follows them.
+#[tokio::test(flavor = "multi_thread")]
+async fn signals_outlive_the_node_that_has_read_them() -> Result<()> {
+    let (broker, set) = (kafka().await?, mongo().await?);
+    let mut cluster = Cluster::start(3, &broker.bootstrap(), &[]).await?;
+    let (name, database) = (unique("outlive"), unique("db"));
+    let db = set.client().await?.database(&database);
+    for collection in ["a", "b"] {
+        db.collection::<Document>(collection).insert_many((0..5).map(|i| doc! {"_id": i})).await?;
+    }
+    let dir = tempfile::tempdir()?;
+    let file = dir.path().join("signals.txt");
+    let collection = format!("{database}.signals");
+    let ask = |collection: &str| {
+        let data = json!({"data-collections": [format!("{database}.{collection}")]});
+        json!({"id": format!("ask-{collection}"), "type": "execute-snapshot", "data": data}).to_string()
+    };
+    let producer: FutureProducer = ClientConfig::new().set("bootstrap.servers", broker.bootstrap()).create()?;
+    let topic = format!("{name}-signal");
+    let of_a = ask("a");
+    let record = FutureRecord::to(&topic).key(&name).payload(&of_a).partition(0);
+    producer.send(record, SOON).await.map_err(|(error, _)| error)?;
+    std::fs::write(&file, ask("b"))?;
+    // Before its snapshot the task waits, and hears no signals.
+    let options = [
+        ("snapshot.include.collection.list", "none"),
+        ("snapshot.delay.ms", "8000"),
+        ("signal.data.collection", &*collection),
+        ("signal.enabled.channels", "kafka,file"),
+        ("signal.poll.interval.ms", "100"),
+        ("signal.file", file.to_str().context("path")?),
+    ];
+    let rest = cluster.rest()?;
+    rest.create(&name, with(connector(set, &name, &database), &options)).await?;
+    rest.awaits(&name, 1, "RUNNING").await?;
+    let taken = || std::fs::read(&file).is_ok_and(|text| text.is_empty());
+    until("the file is read", SOON, || async { Ok(taken().then_some(())) }).await?;
+    let owner = cluster.owner(&name, 0).await?;
+    until("the topic is read", SOON, || async { Ok(cluster.nodes[owner].log().contains("ask-a").then_some(())) })
+        .await?;
+    cluster.nodes[owner].kill()?;
+    for collection in ["a", "b"] {
+        let read = Topic::read(&broker.bootstrap(), &format!("{name}.{database}.{collection}"))?.take(5, SOON).await?;
+        assert!(read.iter().all(|r| r.value_json()["source"]["snapshot"] == "incremental"));
+    }
+    until("the file is confirmed", SOON, || async { Ok((std::fs::read_dir(dir.path())?.count() == 1).then_some(())) })
+        .await
 }
 
 #[tokio::test(flavor = "multi_thread")]

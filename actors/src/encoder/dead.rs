@@ -62,6 +62,8 @@ impl Encoder {
         letter: &Letter,
         mut seq: Option<u64>,
     ) -> Result<(), Exit> {
+        // Forms of the letter that the broker refused.
+        let mut refused = Vec::new();
         let mut extent = letter.extent();
         loop {
             let message = letter.message(extent);
@@ -69,6 +71,7 @@ impl Encoder {
                 partition: index,
                 position: record.position.clone(),
                 topic: message.topic.clone(),
+                key: RefusedMessage::key(message.key),
                 size: letter.size(extent),
             };
             let treatment =
@@ -76,6 +79,7 @@ impl Encoder {
             if treatment == Treatment::LeaveOut {
                 // The broker refused it in an earlier run.
                 self.count_failure();
+                refused.push(identity());
                 match extent.less() {
                     Some(less) => extent = less,
                     None => {
@@ -83,14 +87,16 @@ impl Encoder {
                             Some(seq) => self.ledger.leave_out(seq),
                             None => self.pass_by(index, record.position.clone()),
                         }
+                        refused.iter().for_each(|message| self.left_out(message));
                         return Ok(());
                     }
                 }
                 continue;
             }
-            let alone = treatment == Treatment::SendAlone && seq.is_none();
+            let alone = treatment == Treatment::SendAlone;
             if alone {
-                self.flush(producer).await?;
+                // Its own number may be there already, the last one; nothing was sent under it.
+                self.flush_all_but(producer, u64::from(seq.is_some())).await?;
                 check_lease(&*self.node.port)?;
             }
             let number = match seq {
@@ -127,8 +133,8 @@ impl Encoder {
                 Ok(()) | Err(Refused::Full) => break,
             }
         }
-        self.deliver_alone(producer).await?;
-        Ok(())
+        refused.iter().for_each(|message| self.left_out(message));
+        self.deliver_alone(producer).await
     }
 
     fn count_failure(&self) {

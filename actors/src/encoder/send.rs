@@ -75,7 +75,7 @@ impl Encoder {
         self.ledger.commit();
         let memory = self.memory.clone();
         let _start = memory.encoder.waiting(Wait::StartPosition);
-        while !position.0.is_empty() {
+        while !position.is_empty() {
             match self.ledger.settled().await {
                 Ok(covered) => {
                     let stored = covered.iter().any(|(i, p)| *i == index && p == position);
@@ -155,10 +155,13 @@ impl Encoder {
             }
         };
         let size = encoded.size();
+        let identified = self.ledger.identifies() || !self.refusals.is_empty();
+        let key = if identified { RefusedMessage::key(self.coder.message(&record, &encoded).key) } else { None };
         let identity = || RefusedMessage {
             partition: index,
             position: record.position.clone(),
             topic: record.topic.clone(),
+            key,
             size,
         };
         let treatment = if self.refusals.is_empty() { Treatment::Send } else { self.refusals.treatment(&identity()) };
@@ -169,7 +172,10 @@ impl Encoder {
                 let text = format!("the broker refuses the message because of its size of {size} bytes");
                 let error = Error::new(ErrorKind::MessageTooLarge, Phase::Deliver, text.clone());
                 self.reason = self.coder.reason(&Fault::refused_by_client(error), || text);
-                return self.set_aside(producer, index, &record, None).await;
+                let identity = identity();
+                self.set_aside(producer, index, &record, None).await?;
+                self.left_out(&identity);
+                return Ok(());
             }
             Treatment::SendAlone => {
                 self.flush(producer).await?;
@@ -289,6 +295,13 @@ impl Encoder {
             self.memory.refusals.lock().passed();
         }
         Ok(())
+    }
+
+    /// A message that the broker refuses was passed by.
+    pub(super) fn left_out(&mut self, message: &RefusedMessage) {
+        let next = self.ledger.next();
+        self.refusals.left_out(message, next);
+        self.memory.refusals.lock().left_out(message, next);
     }
 
     /// Goes on without a message: the position counts with what was sent before.

@@ -1,8 +1,11 @@
 //! Records that are left out and told of in a topic of their own.
 
+use std::sync::Arc;
+
 use thalweg_actors::ErrorView;
 use thalweg_actors::port::Assignment;
-use thalweg_core::record::Value;
+use thalweg_core::position::Position;
+use thalweg_core::record::{Datum, Headers, Record, Schema, Value};
 
 use crate::support::broker::Landed;
 use crate::support::{Stage, heartbeats, run, task_unit, until, view};
@@ -150,4 +153,34 @@ fn a_letter_that_is_too_large_goes_without_its_value() {
         assert!(!letters.is_empty() && letters.iter().all(|l| l.value == "null" && l.key == "p/2"));
         assert_eq!(header(&letters[0], "__connect.errors.stage"), Some("VALUE_CONVERTER"));
     }
+}
+
+/// The client refuses the record when it has its number already, so its letter has the same. The broker
+/// refuses the letter, which is found out only by sending it alone.
+#[test]
+fn a_letter_in_the_place_of_a_message_is_sent_alone_if_it_is_suspect() {
+    let stage = Stage::of(40);
+    let schema = Arc::new(Schema::string());
+    let record = Record {
+        topic: "t.p".into(),
+        partition: None,
+        key: Datum::new(schema.clone(), Value::text("k".repeat(LONG))),
+        value: Datum::new(schema, Value::text("x".repeat(LONG))),
+        headers: Headers::default(),
+        timestamp: None,
+        position: Position::default(),
+    };
+    stage.script.set_record(23, record);
+    stage.broker.rules(|rules| {
+        rules.client_limit = Some(LONG + 100);
+        rules.broker_limit = Some(100);
+    });
+    run(async {
+        let errors = committed(&stage, 40).await;
+        assert!(errors.deadletterqueue_produce_failures >= 1, "{errors:?}");
+    });
+    let letters = letters(&stage);
+    let of_record = |l: &&Landed| header(l, "__thalweg.errors.source.offset") == Some(r#"{"at":24}"#);
+    let letter = letters.iter().find(of_record).unwrap();
+    assert_eq!((&*letter.key, &*letter.value), ("null", "null"));
 }

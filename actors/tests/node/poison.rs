@@ -71,6 +71,32 @@ fn kfk_03_tolerated_oversized_messages_are_left_out_and_counted() {
     }
 }
 
+/// A row of a snapshot has another position when it is read again.
+#[test]
+fn kfk_03_what_is_refused_is_known_again_at_another_position() {
+    let stage = Stage::of(40);
+    stage.script.set_value(23, long());
+    stage.script.wanders.store(true, std::sync::atomic::Ordering::SeqCst);
+    stage.broker.rules(|rules| rules.broker_limit = Some(100));
+    run(async {
+        let node = stage.node();
+        let mut task = stage.task(1);
+        task.config.set("errors.tolerance", "all");
+        node.reconcile(vec![task]);
+        until("all is committed", || (stage.cluster.stored("p") == Some(40)).then_some(())).await;
+        let view = view(&node, &task_unit()).unwrap();
+        assert_eq!(view.counters.failures, 0);
+        // The limit is raised: what changes the same row now is not left out.
+        stage.broker.rules(|rules| rules.broker_limit = None);
+        stage.script.set_value(43, long());
+        stage.script.write("p", 45);
+        until("all is committed", || (stage.cluster.stored("p") == Some(45)).then_some(())).await;
+    });
+    let landed = stage.broker.values();
+    assert!((0..40).filter(|n| *n != 23).all(|n| landed.contains(&n.to_string())));
+    assert_eq!(landed.iter().filter(|value| value.len() >= LONG).count(), 1);
+}
+
 /// The broker refuses batches: a message that shared one with another is not left out.
 #[test]
 fn kfk_03_an_innocent_message_of_a_refused_batch_arrives() {

@@ -9,11 +9,11 @@ use super::*;
 use crate::error::{ErrorKind, Phase};
 
 fn position(n: u64) -> Position {
-    Position(Bytes::copy_from_slice(&n.to_be_bytes()))
+    Position::new(Bytes::copy_from_slice(&n.to_be_bytes()))
 }
 
 fn number(position: &Position) -> u64 {
-    u64::from_be_bytes(position.0[..].try_into().unwrap())
+    u64::from_be_bytes(position.place[..].try_into().unwrap())
 }
 
 fn error(text: &str) -> Error {

@@ -98,6 +98,12 @@ impl Error {
             n => Some(Self::config(format!("the configuration has {n} errors: {}", messages.join("; ")))),
         }
     }
+    /// The panic of something that runs beside the rest, as an error.
+    pub fn of_panic(payload: &(dyn std::any::Any + Send), who: &str, phase: Phase) -> Self {
+        let text = payload.downcast_ref::<&'static str>().copied();
+        let text = text.or_else(|| payload.downcast_ref::<String>().map(String::as_str)).unwrap_or("no message");
+        Self::new(ErrorKind::Internal, phase, format!("{who} panicked: {text}"))
+    }
     pub fn advise(mut self, advice: impl Into<String>) -> Self {
         self.advice = Some(advice.into());
         self

@@ -66,7 +66,7 @@ impl Heartbeat {
     /// A heartbeat with this position; `wall_ms` is the time it states. `None` while nothing is known
     /// of the position: it would store an empty offset.
     pub fn record(&mut self, position: &Position, now: Instant, wall_ms: i64) -> Option<Record> {
-        if position.0.is_empty() {
+        if position.is_empty() {
             return None;
         }
         self.last = now;
@@ -94,7 +94,7 @@ impl Heartbeat {
             return;
         }
         let moved = batch.records.last().is_none_or(|record| record.position != *position);
-        batch.progress = (moved && !position.0.is_empty()).then(|| position.clone());
+        batch.progress = (moved && !position.is_empty()).then(|| position.clone());
     }
 }
 
@@ -107,7 +107,7 @@ mod tests {
     use crate::convert::{Converter, JsonConverter};
 
     fn position(text: &'static str) -> Position {
-        Position(Bytes::from_static(text.as_bytes()))
+        Position::new(Bytes::from_static(text.as_bytes()))
     }
 
     fn heartbeat(millis: u64, now: Instant) -> Heartbeat {

@@ -16,12 +16,31 @@ use serde_json::{Map, Value as Json};
 use crate::error::{Error, ErrorKind, Phase, Result};
 
 /// Opaque resume point. Empty means "nothing known".
+///
+/// What many positions have in common, the connector may put beside the place: it is shared and neither
+/// copied nor written for each of them.
 #[derive(Clone, PartialEq, Eq, Default)]
-pub struct Position(pub Bytes);
+pub struct Position {
+    pub place: Bytes,
+    pub beside: Option<Arc<[u8]>>,
+}
+
+impl Position {
+    /// With nothing beside the place.
+    pub const fn new(place: Bytes) -> Self {
+        Self { place, beside: None }
+    }
+
+    /// Whether nothing is known.
+    pub fn is_empty(&self) -> bool {
+        self.place.is_empty()
+    }
+}
 
 impl fmt::Debug for Position {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        write!(f, "Position({} bytes)", self.0.len())
+        let beside = self.beside.as_ref().map_or(0, |beside| beside.len());
+        write!(f, "Position({} bytes, {beside} beside)", self.place.len())
     }
 }
 
@@ -171,18 +190,18 @@ mod tests {
 
     impl PositionCodec for Lsn {
         fn to_offset(&self, position: &Position) -> OffsetMap {
-            json!({"lsn": String::from_utf8_lossy(&position.0)}).as_object().unwrap().clone()
+            json!({"lsn": String::from_utf8_lossy(&position.place)}).as_object().unwrap().clone()
         }
         fn from_offset(&self, offset: &OffsetMap) -> Result<Position, String> {
             assert!(offset.values().all(|value| !value.is_null()));
             let lsn = offset.get("lsn").and_then(Json::as_str).ok_or("member lsn is missing")?;
-            Ok(Position(Bytes::copy_from_slice(lsn.as_bytes())))
+            Ok(Position::new(Bytes::copy_from_slice(lsn.as_bytes())))
         }
         fn check_partition(&self, _: &Map<String, Json>) -> Result<(), String> {
             Ok(())
         }
         fn change_id(&self, position: &Position) -> ChangeId {
-            ChangeId { lsn: hex(&position.0), seq: "0".to_owned() }
+            ChangeId { lsn: hex(&position.place), seq: "0".to_owned() }
         }
     }
 
@@ -210,7 +229,7 @@ mod tests {
         for none in [Json::Null, json!({}), json!({"lsn": null, "change_lsn": null})] {
             assert_eq!(read(none).unwrap(), None);
         }
-        let position = Position(Bytes::from_static(b"7"));
+        let position = Position::new(Bytes::from_static(b"7"));
         assert_eq!(read(json!({"lsn": "7", "change_lsn": null})).unwrap(), Some(position.clone()));
         assert_eq!(read(Json::Object(Lsn.to_offset(&position))).unwrap(), Some(position));
         let error = read(json!({"wrong": 1})).unwrap_err();

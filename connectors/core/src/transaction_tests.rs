@@ -19,7 +19,7 @@ fn arc(text: &str) -> Arc<str> {
 
 /// A position that is nothing but the state.
 fn place(state: Option<&[u8]>) -> Position {
-    Position(Bytes::copy_from_slice(state.unwrap_or_default()))
+    Position::new(Bytes::copy_from_slice(state.unwrap_or_default()))
 }
 
 /// A change of `collection` in transaction `id` ("" is none): its block.
@@ -71,7 +71,7 @@ fn markers_are_stored_without_the_change_that_they_stand_before() {
     let mut out = Vec::new();
     change(&mut monitor, "x:1", "d.a", 1, &mut out);
     change(&mut monitor, "x:2", "d.a", 2, &mut out);
-    let states: Vec<_> = out.iter().map(|r| OpenTransaction::from_bytes(&r.position.0)).collect();
+    let states: Vec<_> = out.iter().map(|r| OpenTransaction::from_bytes(&r.position.place)).collect();
     let begun = |id: &str| Some(OpenTransaction::begin(arc(id)));
     assert_eq!(states, [begun("x:1"), None, begun("x:2")]);
     assert_eq!(monitor.open().map(|open| open.total), Some(1));
@@ -163,7 +163,7 @@ proptest! {
         };
         let all = run(&mut TransactionMonitor::new(arc("t")), 0);
         for (delivered, (_, position, done)) in all.iter().enumerate() {
-            let mut open = OpenTransaction::from_bytes(&position.0);
+            let mut open = OpenTransaction::from_bytes(&position.place);
             if through_offset && let Some(state) = open {
                 let mut offset = OffsetMap::new();
                 state.add_to_offset(&mut offset);

@@ -1,20 +1,21 @@
 //! The signal channel `kafka`: messages of one topic's partition 0 whose key is the connector's
 //! `topic.prefix`.
 //!
-//! Where reading goes on is stored under the group of the channel; a signal counts as read when the one
-//! after it is asked for. No group is joined: every task of a connector hears every signal.
+//! Where reading goes on is stored under the group of the channel, behind the signals that are confirmed.
+//! No group is joined: every task of a connector hears every signal.
 
 use std::sync::Arc;
 use std::time::Duration;
 
 use async_trait::async_trait;
 use rdkafka::consumer::{BaseConsumer, CommitMode, Consumer};
+use rdkafka::error::RDKafkaErrorCode;
 use rdkafka::message::Message as _;
 use rdkafka::{ClientConfig, Offset, TopicPartitionList};
 use thalweg_config::Properties;
 use thalweg_core::delivery::ProducerIdentity;
 use thalweg_core::error::Result;
-use thalweg_core::signal::{KafkaSignals, Signal, SignalChannel};
+use thalweg_core::signal::{KafkaSignals, Mark, Received, Signal, SignalChannel};
 use thalweg_core::{ErrorKind, Phase};
 use tracing::warn;
 
@@ -36,6 +37,8 @@ pub(crate) struct SignalTopic {
     consumer: Option<BaseConsumer<PlainContext>>,
     topic: Arc<str>,
     key: Arc<str>,
+    /// The message that was waited for at the last confirmation.
+    waiting: Option<i64>,
 }
 
 impl SignalTopic {
@@ -64,13 +67,17 @@ impl SignalTopic {
         config.set("group.id", &*channel.group);
         config.set("enable.auto.commit", "false");
         config.set("auto.offset.reset", "earliest");
-        Ok(Self { config, consumer: None, topic: channel.topic.clone(), key: channel.key.clone() })
+        Ok(Self { config, consumer: None, topic: channel.topic.clone(), key: channel.key.clone(), waiting: None })
     }
 }
 
 #[async_trait]
 impl SignalChannel for SignalTopic {
-    async fn poll(&mut self) -> Result<Vec<Signal>> {
+    fn name(&self) -> &'static str {
+        "kafka"
+    }
+
+    async fn poll(&mut self) -> Result<Vec<Received>> {
         let (consumer, config) = (self.consumer.take(), self.config.clone());
         let (topic, key) = (self.topic.clone(), self.key.clone());
         let read = blocking(move || {
@@ -85,6 +92,42 @@ impl SignalChannel for SignalTopic {
         self.consumer = Some(consumer).filter(|_| !missing);
         Ok(signals)
     }
+
+    async fn settle(&mut self, waiting: Option<&Mark>) -> Result<()> {
+        let waiting = waiting.map(|mark| mark.number);
+        if waiting.is_some() && waiting == self.waiting {
+            return Ok(());
+        }
+        let Some(consumer) = self.consumer.take() else { return Ok(()) };
+        let topic = self.topic.clone();
+        let (consumer, stored) = blocking(move || {
+            let stored = store_place(&consumer, &topic, waiting);
+            Ok((consumer, stored))
+        })
+        .await?;
+        self.consumer = Some(consumer);
+        stored?;
+        self.waiting = waiting;
+        Ok(())
+    }
+}
+
+/// Stores where reading goes on: at the message with this number, or behind what was read.
+fn store_place(consumer: &BaseConsumer<PlainContext>, topic: &str, waiting: Option<i64>) -> Result<()> {
+    let failed = |e| errors::client(Phase::Stream, "storing the place in the topic of signals", &e);
+    let stored = match waiting {
+        Some(number) => {
+            let mut place = TopicPartitionList::new();
+            place.add_partition_offset(topic, 0, Offset::Offset(number)).map_err(failed)?;
+            consumer.commit(&place, CommitMode::Sync)
+        }
+        None => consumer.commit_consumer_state(CommitMode::Sync),
+    };
+    match stored {
+        // Nothing was read yet.
+        Err(e) if e.rdkafka_error_code() == Some(RDKafkaErrorCode::NoOffset) => Ok(()),
+        stored => stored.map_err(failed),
+    }
 }
 
 fn start(config: &ClientConfig, topic: &str) -> Result<BaseConsumer<PlainContext>> {
@@ -98,18 +141,12 @@ fn start(config: &ClientConfig, topic: &str) -> Result<BaseConsumer<PlainContext
 }
 
 struct Read {
-    signals: Vec<Signal>,
+    signals: Vec<Received>,
     /// There is no such topic yet.
     missing: bool,
 }
 
 fn read(consumer: &BaseConsumer<PlainContext>, topic: &str, key: &str) -> Result<Read> {
-    // What was returned before is in the hands of the readers.
-    if let Err(error) = consumer.commit_consumer_state(CommitMode::Sync)
-        && !matches!(error.rdkafka_error_code(), Some(rdkafka::error::RDKafkaErrorCode::NoOffset))
-    {
-        warn!(topic, %error, "the place in the signal topic is not stored");
-    }
     let mut signals = Vec::new();
     while signals.len() < MOST {
         match consumer.poll(if signals.is_empty() { POLL } else { Duration::ZERO }) {
@@ -119,7 +156,11 @@ fn read(consumer: &BaseConsumer<PlainContext>, topic: &str, key: &str) -> Result
                     continue;
                 }
                 match Signal::from_json(message.payload().unwrap_or_default()) {
-                    Ok(signal) => signals.push(signal),
+                    Ok(signal) => {
+                        let time_ms = message.timestamp().to_millis().unwrap_or(0);
+                        let mark = Mark { channel: "kafka", series: topic.into(), number: message.offset(), time_ms };
+                        signals.push(Received { signal, mark });
+                    }
                     Err(why) => warn!(topic, offset = message.offset(), why, "a signal is ignored"),
                 }
             }

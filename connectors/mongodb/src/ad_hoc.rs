@@ -3,15 +3,18 @@
 //! Listens to the signal collection as the stream passes it, to the inbox of the other channels, and to
 //! whoever reads chunks; says what follows for the reader: rows, notices, a state that the position has
 //! to hold. Without a signal collection incremental snapshots are refused, in words. Everything happens
-//! between two events; nothing here waits.
+//! between two events; nothing here waits. Signals from the inbox are followed one after the other: behind a
+//! blocking snapshot only when it has ended. Which of them were followed is part of the state.
 
+use std::collections::{BTreeSet, VecDeque};
 use std::sync::Arc;
 
 use bytes::Bytes;
 use thalweg_core::notification::Notice;
 use thalweg_core::position::OffsetMap;
-use thalweg_core::signal::{Action, Inbox, Signal, SnapshotKind, SnapshotRequest};
+use thalweg_core::signal::{Action, Followed, Inbox, Mark, Received, Signal, SnapshotKind, SnapshotRequest};
 use thalweg_core::snapshot::{Chunk, Incremental, Limits, Strategy, read_chunk};
+use thalweg_core::{Error, Phase};
 use tokio::sync::mpsc;
 use tokio::task::JoinHandle;
 use tracing::{Instrument, info, warn};
@@ -49,7 +52,16 @@ pub(crate) struct Attention {
 #[derive(Debug)]
 pub(crate) enum Aside {
     Chunk(Chunk<Row>),
-    Signal(Signal),
+    Signal(Received),
+    /// What reads chunks has ended in a way that it must not.
+    Broken(Error),
+}
+
+/// Reads a chunk.
+struct Worker {
+    /// The collection or pattern that it begins with.
+    collection: String,
+    task: JoinHandle<()>,
 }
 
 pub(crate) struct AdHoc {
@@ -62,9 +74,15 @@ pub(crate) struct AdHoc {
     /// What reads chunks, or why none are read.
     chunks: Result<Arc<Chunks>, &'static str>,
     arrivals: (mpsc::Sender<Chunk<Row>>, mpsc::Receiver<Chunk<Row>>),
-    worker: Option<JoinHandle<()>>,
+    worker: Option<Worker>,
     blocking: mpsc::Sender<BlockingSnapshot>,
+    /// Blocking snapshots that have not ended, with the signal that asked for one, if it came from the inbox.
+    asked: VecDeque<Option<Mark>>,
     inbox: Inbox,
+    /// Signals of the inbox that were followed.
+    followed: Followed,
+    /// Channels of which one was followed here, and not only before the stored position.
+    heard: BTreeSet<&'static str>,
 }
 
 impl AdHoc {
@@ -88,7 +106,10 @@ impl AdHoc {
             arrivals: mpsc::channel(2),
             worker: None,
             blocking,
+            asked: VecDeque::new(),
             inbox,
+            followed: Followed::default(),
+            heard: BTreeSet::new(),
         }
     }
 
@@ -104,13 +125,53 @@ impl AdHoc {
 
     /// What the position has to hold from now on.
     pub(crate) fn state(&self) -> Option<OffsetMap> {
-        self.incremental.state()
+        let snapshot = self.incremental.state();
+        if self.followed.is_empty() {
+            return snapshot;
+        }
+        let mut state = snapshot.unwrap_or_default();
+        self.followed.add_to_offset(&mut state);
+        Some(state)
     }
 
     /// The stream begins at a position that holds this.
     pub(crate) fn restore(&mut self, offset: &OffsetMap) {
         self.give_up_chunk();
         self.incremental.restore(offset);
+        self.followed = Followed::from_offset(offset);
+        self.heard.clear();
+        // Their signals are heard again.
+        self.asked.iter_mut().for_each(|asked| *asked = None);
+        self.inbox.rewind();
+    }
+
+    /// A position is stored that holds this. True: the state has changed.
+    pub(crate) fn stored(&mut self, offset: &OffsetMap) -> bool {
+        self.inbox.stored(&Followed::from_offset(offset));
+        if !self.inbox.is_settled() {
+            return false;
+        }
+        // Nobody hears them again.
+        let heard = std::mem::take(&mut self.heard);
+        heard.iter().for_each(|channel| self.followed.forget(channel));
+        !heard.is_empty()
+    }
+
+    /// Whether [`AdHoc::stored`] wants to be told.
+    pub(crate) fn waits_for_word(&self) -> bool {
+        !self.followed.is_empty()
+    }
+
+    /// A blocking snapshot has ended, in whatever way. True: the state has changed.
+    pub(crate) fn blocking_ended(&mut self) -> bool {
+        let Some(Some(mark)) = self.asked.pop_front() else { return false };
+        self.followed_to(&mark);
+        true
+    }
+
+    fn followed_to(&mut self, mark: &Mark) {
+        self.followed.note(mark);
+        self.heard.insert(mark.channel);
     }
 
     /// Sees to it that the next chunk is being read, if it is time for one.
@@ -120,27 +181,60 @@ impl AdHoc {
             // The one before has at most its second watermark to be told of, which was seen already.
             self.give_up_chunk();
             let out = self.arrivals.0.clone();
-            self.worker = Some(tokio::spawn(async move { read_chunk(&*chunks, order, out).await }.in_current_span()));
+            let collection = order.queue.first().map(|q| q.id.clone()).unwrap_or_default();
+            self.read(collection, async move { read_chunk(&*chunks, order, out).await });
         }
+    }
+
+    /// Reads a chunk beside the stream.
+    pub(crate) fn read(&mut self, collection: String, reading: impl Future<Output = ()> + Send + 'static) {
+        self.worker = Some(Worker { collection, task: tokio::spawn(reading.in_current_span()) });
     }
 
     /// The next thing that does not come with the stream. Cancel-safe.
     pub(crate) async fn aside(&mut self) -> Aside {
+        let follows = self.asked.iter().all(Option::is_none);
         tokio::select! {
             Some(chunk) = self.arrivals.1.recv() => Aside::Chunk(chunk),
-            signal = self.inbox.take() => Aside::Signal(signal),
+            signal = self.inbox.take(), if follows => Aside::Signal(signal),
+            error = broken(&mut self.worker) => Aside::Broken(error),
         }
     }
 
     /// `offset` is the present position, for signals that show it.
-    pub(crate) fn hear(&mut self, aside: Aside, offset: impl FnOnce() -> String) -> Attention {
-        match aside {
+    ///
+    /// Errors: the chunk under way is lost, and nobody would ever read it.
+    pub(crate) fn hear(&mut self, aside: Aside, offset: impl FnOnce() -> String) -> Result<Attention, Error> {
+        Ok(match aside {
+            Aside::Broken(error) => return Err(error),
             Aside::Chunk(chunk) => {
                 let notices = self.incremental.arrived(chunk);
                 Attention { moved: !notices.is_empty(), notices, ..Attention::default() }
             }
-            Aside::Signal(signal) => self.follow(&signal, offset),
-        }
+            Aside::Signal(Received { signal, mark }) => {
+                if self.followed.contains(&mark) {
+                    info!(
+                        signal = signal.id,
+                        channel = mark.channel,
+                        "the signal was followed before, it is passed by"
+                    );
+                    if self.followed.ends_with(&mark) {
+                        self.heard.insert(mark.channel);
+                    }
+                    return Ok(Attention::default());
+                }
+                let asked = self.asked.len();
+                let attention = self.follow(&signal, offset);
+                if self.asked.len() > asked {
+                    // It is followed when its snapshot has ended.
+                    self.asked.pop_back();
+                    self.asked.push_back(Some(mark));
+                    return Ok(attention);
+                }
+                self.followed_to(&mark);
+                Attention { moved: true, ..attention }
+            }
+        })
     }
 
     /// Looks at an event before its records are made.
@@ -244,21 +338,39 @@ impl AdHoc {
         Attention { notices, moved: true, ..Attention::default() }
     }
 
-    fn block(&self, signal: &Signal, request: SnapshotRequest) {
+    fn block(&mut self, signal: &Signal, request: SnapshotRequest) {
         let blocking = BlockingSnapshot { signal: signal.id.clone(), request };
-        if self.blocking.try_send(blocking).is_err() {
-            warn!(
+        match self.blocking.try_send(blocking) {
+            Ok(()) => self.asked.push_back(None),
+            Err(_) => warn!(
                 signal = signal.id,
                 "too many blocking snapshots are waiting, or nothing is streamed; this one is ignored"
-            );
+            ),
         }
     }
 
     fn give_up_chunk(&mut self) {
         if let Some(worker) = self.worker.take() {
-            worker.abort();
+            worker.task.abort();
         }
     }
+}
+
+/// Resolves if the worker panics. Cancel-safe.
+async fn broken(worker: &mut Option<Worker>) -> Error {
+    if let Some(Worker { collection, task }) = worker {
+        let ended = task.await;
+        let who = format!("reading a chunk of {collection}");
+        *worker = None;
+        if let Some(panic) = ended.err().and_then(|e| e.try_into_panic().ok()) {
+            return Error::of_panic(&*panic, &who, Phase::Snapshot).advise(
+                "this is a defect: keep the log of this node and report it. To go on without this snapshot, stop the \
+                 connector, take the members incremental_snapshot_* out of its offset (PATCH \
+                 /connectors/{name}/offsets), and resume it",
+            );
+        }
+    }
+    std::future::pending().await
 }
 
 impl Drop for AdHoc {

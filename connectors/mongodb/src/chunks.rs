@@ -43,13 +43,23 @@ pub(crate) struct Chunks {
     uri: Secret,
     signals: Namespace,
     client: OnceCell<Client>,
+    /// Captured collections, as they were found for the present chunk: a signal may name thousands.
+    listed: Mutex<Option<Vec<String>>>,
     /// Of the present chunk: with it the server reads behind the watermark, on every shard.
     session: Mutex<Option<ClientSession>>,
 }
 
 impl Chunks {
     pub(crate) fn new(config: Arc<MongoConfig>, filter: Arc<NamespaceFilter>, uri: Secret, signals: Namespace) -> Self {
-        Self { config, filter, uri, signals, client: OnceCell::new(), session: Mutex::default() }
+        Self {
+            config,
+            filter,
+            uri,
+            signals,
+            client: OnceCell::new(),
+            listed: Mutex::default(),
+            session: Mutex::default(),
+        }
     }
 
     async fn client(&self) -> Result<&Client, Error> {
@@ -117,18 +127,22 @@ impl ChunkReader for Chunks {
     type Row = Row;
 
     async fn expand(&self, pattern: &str) -> Result<Vec<String>, Error> {
-        let listing = snapshot::captured(self.client().await?, &self.config, &self.filter);
-        let captured = listing.await.map_err(|failure| match failure {
-            Failure::Server(error) => failed(&error),
-            Failure::Final(error) => error,
-        })?;
-        let wanted = |l: &&snapshot::Listed| l.streams() && !self.filter.is_signals(&l.namespace);
-        let names = captured.iter().filter(wanted).map(|l| l.namespace.to_string());
-        Ok(names.filter(|name| means(pattern, name)).collect())
+        let mut listed = self.listed.lock().await;
+        if listed.is_none() {
+            let listing = snapshot::captured(self.client().await?, &self.config, &self.filter);
+            let captured = listing.await.map_err(|failure| match failure {
+                Failure::Server(error) => failed(&error),
+                Failure::Final(error) => error,
+            })?;
+            let wanted = |l: &&snapshot::Listed| l.streams() && !self.filter.is_signals(&l.namespace);
+            *listed = Some(captured.iter().filter(wanted).map(|l| l.namespace.to_string()).collect());
+        }
+        Ok(listed.iter().flatten().filter(|name| means(pattern, name)).cloned().collect())
     }
 
     async fn open_window(&self, chunk: &str) -> Result<(), Error> {
         let mark = doc! {"_id": format!("{chunk}-open"), "type": "snapshot-window-open", "payload": ""};
+        *self.listed.lock().await = None;
         let session = self.client().await?.start_session().await.map_err(|e| failed(&e))?;
         *self.session.lock().await = Some(session);
         self.mark(mark).await

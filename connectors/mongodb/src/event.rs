@@ -29,7 +29,7 @@ use crate::filter::NamespaceFilter;
 use crate::key::{NoKey, id_of, key_text};
 use crate::namespace::Namespace;
 use crate::options::{FailureMode, MongoConfig, PipelineOrder, SkippedOperations};
-use crate::position::{MongoPosition, Positions, lsid_text};
+use crate::position::{self, MongoPosition, Positions, lsid_text};
 use crate::raw::{Element, Malformed, kind};
 use crate::schema::{Collection, Collections, envelope, naming_rules, source};
 use crate::transaction::Transactions;
@@ -93,8 +93,8 @@ pub struct Decoder {
     positions: Positions,
     /// Unset: nothing is told of transactions.
     transactions: Option<Transactions>,
-    /// What positions hold of an incremental snapshot, as JSON.
-    snapshot_state: Option<Bytes>,
+    /// What positions hold of an incremental snapshot and of signals.
+    snapshot_state: Option<Arc<[u8]>>,
     /// Behind the event before.
     last: Position,
     reading: Option<Reading>,
@@ -198,19 +198,18 @@ impl Decoder {
 
     /// What each position takes in memory beside the place, in bytes.
     pub fn state_bytes(&self) -> usize {
-        let transaction = self.transactions.as_ref().and_then(Transactions::state);
-        transaction.map_or(0, <[u8]>::len) + self.snapshot_state.as_ref().map_or(0, Bytes::len)
+        self.transactions.as_ref().and_then(Transactions::state).map_or(0, <[u8]>::len)
     }
 
-    /// From now on positions hold this of an incremental snapshot.
+    /// From now on positions hold this of an incremental snapshot and of signals.
     pub fn set_snapshot_state(&mut self, state: Option<&OffsetMap>) {
-        self.snapshot_state = state.and_then(|state| serde_json::to_vec(state).ok()).map(Bytes::from);
+        self.snapshot_state = state.and_then(position::shared);
     }
 
     /// Behind a change, with what is open now.
     fn behind(&mut self, change: &Change<'_>) -> Position {
         let open = self.transactions.as_ref().and_then(Transactions::state);
-        let snapshot = self.snapshot_state.as_deref();
+        let snapshot = self.snapshot_state.as_ref();
         self.positions.of_event(change.cluster_time, change.token, change.lsid, change.txn_number, open, snapshot)
     }
 

@@ -6,7 +6,10 @@
 //! offset that are no position (an incremental snapshot's) are kept as they are.
 //!
 //! Bytes: version, flags, seconds, increment, then as the flags say: token, lsid, txnNumber, open
-//! transaction, other members. Numbers are little-endian, documents and texts have their length in front.
+//! transaction. Numbers are little-endian, documents and texts have their length in front. Other members
+//! are beside them, as JSON: positions share them, however much they say.
+
+use std::sync::Arc;
 
 use bson::Timestamp;
 use bytes::{BufMut, Bytes, BytesMut};
@@ -14,6 +17,7 @@ use serde_json::{Map, Value as Json};
 use sha2::{Digest, Sha256};
 use thalweg_core::position::{ChangeId, OffsetMap, Position, PositionCodec, UNDELIVERED, hex};
 use thalweg_core::record::TextForm;
+use thalweg_core::signal::FOLLOWED;
 use thalweg_core::snapshot::{COPIED, Copied, is_state};
 use thalweg_core::transaction::OpenTransaction;
 
@@ -31,7 +35,6 @@ mod flag {
     pub(super) const TOKEN: u8 = 2;
     pub(super) const LSID: u8 = 4;
     pub(super) const TXN_NUMBER: u8 = 8;
-    pub(super) const OTHERS: u8 = 16;
     pub(super) const UNDELIVERED: u8 = 32;
     pub(super) const TRANSACTION: u8 = 64;
 }
@@ -100,11 +103,17 @@ impl MongoPosition {
         Self { transaction: transaction.map(Bytes::copy_from_slice), ..self }
     }
 
-    /// The same place, with this incremental snapshot under way.
-    pub fn beside(mut self, snapshot: Option<&OffsetMap>) -> Self {
-        self.others.retain(|member, _| !is_state(member));
-        self.others.extend(snapshot.cloned().unwrap_or_default());
+    /// The same place, with this under way beside the stream: an incremental snapshot, signals that were
+    /// followed.
+    pub fn beside(mut self, state: Option<&OffsetMap>) -> Self {
+        self.others.retain(|member, _| !is_state(member) && member != FOLLOWED);
+        self.others.extend(state.cloned().unwrap_or_default());
         self
+    }
+
+    /// Members of the offset that are no position.
+    pub fn others(&self) -> &OffsetMap {
+        &self.others
     }
 
     /// How far the snapshot has come that began here.
@@ -179,7 +188,6 @@ impl MongoPosition {
 
     pub fn encode(&self) -> Position {
         let mut out = BytesMut::new();
-        let others = if self.others.is_empty() { None } else { serde_json::to_vec(&self.others).ok() };
         write(
             Fields {
                 unfinished: self.unfinished,
@@ -190,16 +198,15 @@ impl MongoPosition {
                 lsid: self.lsid.as_deref(),
                 txn_number: self.txn_number,
                 transaction: self.transaction.as_deref(),
-                others: others.as_deref(),
             },
             &mut out,
         );
-        Position(out.freeze())
+        Position { place: out.freeze(), beside: shared(&self.others) }
     }
 
     /// `None`: nothing is known, or the bytes are of no version that this release reads.
     pub fn decode(position: &Position) -> Option<Self> {
-        let mut rest = position.0.clone();
+        let mut rest = position.place.clone();
         let mut take = |n: usize| (rest.len() >= n).then(|| rest.split_to(n));
         let head = take(10)?;
         let (version, flags) = (head[0], head[1]);
@@ -217,7 +224,6 @@ impl MongoPosition {
         let lsid = part(flag::LSID)?;
         let txn_number = part(flag::TXN_NUMBER)?;
         let transaction = part(flag::TRANSACTION)?;
-        let others = part(flag::OTHERS)?;
         Some(Self {
             sec: raw::int32(&head[2..])?,
             ord: raw::int32(&head[6..])?,
@@ -227,7 +233,7 @@ impl MongoPosition {
             lsid,
             txn_number: txn_number.and_then(|b| raw::int64(&b)),
             transaction,
-            others: others.and_then(|json| serde_json::from_slice(&json).ok()).unwrap_or_default(),
+            others: position.beside.as_ref().and_then(|json| serde_json::from_slice(json).ok()).unwrap_or_default(),
         })
     }
 
@@ -318,7 +324,11 @@ struct Fields<'a> {
     lsid: Option<&'a [u8]>,
     txn_number: Option<i64>,
     transaction: Option<&'a [u8]>,
-    others: Option<&'a [u8]>,
+}
+
+/// Members of an offset as positions share them.
+pub(crate) fn shared(members: &OffsetMap) -> Option<Arc<[u8]>> {
+    if members.is_empty() { None } else { serde_json::to_vec(members).ok().map(Arc::from) }
 }
 
 fn write(fields: Fields<'_>, out: &mut BytesMut) {
@@ -328,7 +338,6 @@ fn write(fields: Fields<'_>, out: &mut BytesMut) {
         (flag::LSID, fields.lsid),
         (flag::TXN_NUMBER, number.as_ref().map(<[u8; 8]>::as_slice)),
         (flag::TRANSACTION, fields.transaction),
-        (flag::OTHERS, fields.others),
     ];
     let mut flags = if fields.unfinished { flag::UNFINISHED } else { 0 };
     flags |= if fields.undelivered { flag::UNDELIVERED } else { 0 };
@@ -356,7 +365,7 @@ const CHUNK: usize = 16 << 10;
 
 impl Positions {
     /// Behind an event with this cluster time, token document, session and transaction number, and with
-    /// what is open then: a transaction, and an incremental snapshot (members of the offset as JSON).
+    /// what is open then: a transaction, and what else is under way ([`shared`] members of the offset).
     pub fn of_event(
         &mut self,
         time: (u32, u32),
@@ -364,10 +373,10 @@ impl Positions {
         lsid: Option<&[u8]>,
         txn_number: Option<i64>,
         transaction: Option<&[u8]>,
-        snapshot: Option<&[u8]>,
+        state: Option<&Arc<[u8]>>,
     ) -> Position {
         let length = |part: Option<&[u8]>| part.map_or(0, <[u8]>::len);
-        let needed = token.len() + length(lsid) + length(transaction) + length(snapshot) + 64;
+        let needed = token.len() + length(lsid) + length(transaction) + 64;
         if self.buffer.capacity() < needed {
             self.buffer = BytesMut::with_capacity(CHUNK.max(2 * needed));
         }
@@ -382,11 +391,10 @@ impl Positions {
                 lsid,
                 txn_number,
                 transaction,
-                others: snapshot,
             },
             &mut self.buffer,
         );
-        Position(self.buffer.split().freeze())
+        Position { place: self.buffer.split().freeze(), beside: state.cloned() }
     }
 }
 
@@ -582,6 +590,14 @@ mod tests {
         let offset = slow.to_offset();
         assert_eq!(offset["lsid"], json!(r#"{"id": {"$binary": "AQEBAQEBAQEBAQEBAQEBAQ==","$type": "04"}}"#));
         assert_eq!((&offset["sec"], &offset["ord"], &offset["txnNumber"]), (&json!(9), &json!(4), &json!(3)));
+        // What positions have in common is shared by them.
+        let mut members = OffsetMap::new();
+        members.insert("incremental_snapshot_collections".into(), "x".repeat(900_000).into());
+        let state = shared(&members).unwrap();
+        let with = |n| positions.of_event((9, n), token.as_bytes(), None, None, None, Some(&state));
+        let [one, other] = [5, 6].map(with);
+        assert!(one.place.len() < 1_000 && Arc::ptr_eq(one.beside.as_ref().unwrap(), other.beside.as_ref().unwrap()));
+        assert_eq!(MongoPosition::decode(&one).unwrap().others(), &members);
         let next = positions.of_event((9, 5), token.as_bytes(), None, None, None, None);
         assert_eq!(MongoPosition::decode(&next).unwrap().time(), Some(Timestamp { time: 9, increment: 5 }));
         assert_eq!(MongoPosition::of_event(&rawdoc! {"a": 1}.into_bytes().into()), None);
@@ -596,7 +612,7 @@ mod tests {
             b"\x01\x02\0\0\0\0\0\0\0\0",
             b"\x01\x02\0\0\0\0\0\0\0\0\xFF\xFF\xFF\xFF",
         ] {
-            assert_eq!(MongoPosition::decode(&Position(Bytes::copy_from_slice(bytes))), None);
+            assert_eq!(MongoPosition::decode(&Position::new(Bytes::copy_from_slice(bytes))), None);
         }
         assert_eq!(MongoCodec.to_offset(&Position::default()), OffsetMap::new());
     }
@@ -608,7 +624,7 @@ mod tests {
             if let Some(first) = bytes.first_mut() {
                 *first = VERSION;
             }
-            let _ = MongoCodec.to_offset(&Position(bytes.into()));
+            let _ = MongoCodec.to_offset(&Position::new(bytes.into()));
         }
 
         #[test]

@@ -30,6 +30,7 @@ use crate::position::MongoPosition;
 use crate::reply::Budget;
 use crate::shard;
 use crate::snapshot::{self, Copier, Failed};
+use crate::spread;
 use crate::start::Known;
 use crate::stream::{ChangeStream, StartAt, StreamSettings};
 use crate::topology::{self, Cluster};
@@ -427,9 +428,10 @@ impl Pump {
         let Order { selection, portion, plan, kind } = order;
         let captured: Vec<_> =
             self.captured(link).await?.into_iter().filter(|l| !self.filter.is_signals(&l.namespace)).collect();
+        let choice = spread::choice(&self.config);
         let list = async |client| {
             let mut copied = copied.clone();
-            let share = snapshot::Share { portion, plan: plan.as_ref() };
+            let share = snapshot::Share { portion, plan: plan.as_ref(), choice: &choice };
             let (sources, elsewhere) =
                 snapshot::sources(&client, &self.config, selection, captured.clone(), share, &mut copied).await?;
             Ok((sources, elsewhere, copied))
@@ -456,7 +458,7 @@ impl Pump {
         let reading = async {
             let replaced = self.replaced(spread.as_ref().filter(|_| !portion.is_first()));
             let read = copier.copy(sources, self.config.snapshot.threads, replaced).await;
-            let read = read.map_err(|failed| self.unread(&failed))?;
+            let read = read.map_err(|failed| self.unread(failed))?;
             if let Some(spread) = spread.as_ref().filter(|_| portion.is_first()) {
                 self.gathered(spread).await?;
             }
@@ -477,10 +479,9 @@ impl Pump {
         }
     }
 
-    fn unread(&self, failed: &Failed) -> Error {
+    fn unread(&self, Failed { namespace, error }: Failed) -> Error {
         PartitionProgress::count(&self.progress.disconnects, 1);
-        let error = errors::error(&failed.error, Phase::Snapshot);
-        let message = format!("Snapshotting of collection {} failed", failed.namespace);
+        let message = format!("Snapshotting of collection {namespace} failed");
         let mut whole = Error { message, ..error.clone() };
         whole.causes.insert(0, error.message);
         whole

@@ -83,7 +83,8 @@ struct Held {
 
 pub(crate) struct MongoReader {
     feed: mpsc::Receiver<Result<Feed, Error>>,
-    pump: JoinHandle<()>,
+    /// None: it has ended, and that was told.
+    pump: Option<JoinHandle<()>>,
     stop: CancellationToken,
     /// Ends the pump when the reader is dropped.
     _guard: DropGuard,
@@ -147,7 +148,7 @@ impl MongoReader {
         let topic = TopicNaming::new(naming_rules(config)).heartbeat();
         Self {
             feed,
-            pump,
+            pump: Some(pump),
             _guard: stop.clone().drop_guard(),
             stop,
             progress,
@@ -213,7 +214,13 @@ impl MongoReader {
                 self.snapshot = None;
                 self.decoder.unblock();
                 self.progress.snapshot_ended();
-                Ok(self.tell(vec![Notice::initial("ABORTED")]))
+                let mut batch = Batch::default();
+                self.tell_in(vec![Notice::initial("ABORTED")], &mut batch);
+                if self.ad_hoc.blocking_ended() {
+                    self.keep_state();
+                    batch.progress = Some(self.position.clone());
+                }
+                Ok((batch.progress.is_some() || !batch.records.is_empty()).then_some(batch))
             }
             Feed::Stream(position) => {
                 self.fragments.clear();
@@ -321,16 +328,16 @@ impl MongoReader {
     }
 
     /// Does what a signal or a chunk asks for that did not come with the stream.
-    fn heed(&mut self, aside: Aside) -> Option<Batch> {
+    fn heed(&mut self, aside: Aside) -> Result<Option<Batch>, Error> {
         let position = self.position.clone();
-        let attention = self.ad_hoc.hear(aside, || offset_text(&position));
+        let attention = self.ad_hoc.hear(aside, || offset_text(&position))?;
         let mut batch = Batch::default();
         self.tell_in(attention.notices, &mut batch);
         if attention.moved {
             self.keep_state();
             batch.progress = Some(self.position.clone());
         }
-        (batch.progress.is_some() || !batch.records.is_empty()).then_some(batch)
+        Ok((batch.progress.is_some() || !batch.records.is_empty()).then_some(batch))
     }
 
     /// Follows what an event means beside its record.
@@ -377,7 +384,12 @@ impl MongoReader {
                 self.decoder.set_snapshot_position(self.position.clone());
                 self.heartbeat.force();
             }
-            Some(Taking::Blocking) | None => self.decoder.unblock(),
+            Some(Taking::Blocking) | None => {
+                self.decoder.unblock();
+                if self.ad_hoc.blocking_ended() {
+                    self.keep_state();
+                }
+            }
         }
         self.tell_in(vec![Notice::initial("COMPLETED")], &mut batch);
         self.progress.snapshot_ended();
@@ -574,6 +586,18 @@ impl MongoReader {
         error
     }
 
+    /// Why the pump has ended without saying so.
+    async fn without_a_word(&mut self) -> Error {
+        let ended = match self.pump.take() {
+            Some(pump) => pump.await,
+            None => Ok(()),
+        };
+        match ended.err().and_then(|e| e.try_into_panic().ok()) {
+            Some(panic) => Error::of_panic(&*panic, "fetching from MongoDB", Phase::Stream),
+            None => Error::new(ErrorKind::Internal, Phase::Stream, "fetching has ended without a word"),
+        }
+    }
+
     async fn next_batch(&mut self) -> Result<Batch, Error> {
         loop {
             if self.streaming {
@@ -581,7 +605,7 @@ impl MongoReader {
             }
             if self.ad_hoc.is_waiting() {
                 let chunk = self.ad_hoc.aside().await;
-                if let Some(batch) = self.heed(chunk) {
+                if let Some(batch) = self.heed(chunk)? {
                     return Ok(batch);
                 }
                 continue;
@@ -595,7 +619,7 @@ impl MongoReader {
             let next = tokio::select! {
                 next = self.feed.recv() => next,
                 aside = self.ad_hoc.aside(), if self.streaming => {
-                    match self.heed(aside) {
+                    match self.heed(aside)? {
                         Some(batch) => return Ok(batch),
                         None => continue,
                     }
@@ -604,9 +628,7 @@ impl MongoReader {
             let feed = match next {
                 Some(feed) => feed?,
                 None if self.stop.is_cancelled() => std::future::pending().await,
-                None => {
-                    return Err(Error::new(ErrorKind::Internal, Phase::Stream, "fetching has ended without a word"));
-                }
+                None => return Err(self.without_a_word().await),
             };
             if let Some(batch) = self.take(feed)? {
                 return Ok(batch);
@@ -643,12 +665,24 @@ impl PartitionReader for MongoReader {
         self.finished
     }
 
+    fn durable(&mut self, position: &Position) {
+        if self.streaming
+            && self.ad_hoc.waits_for_word()
+            && let Some(position) = MongoPosition::decode(position)
+            && self.ad_hoc.stored(position.others())
+        {
+            self.keep_state();
+        }
+    }
+
     async fn close(mut self: Box<Self>, deadline: Duration) {
         self.stop.cancel();
         // What the pump may still want to hand over has no taker.
         self.feed.close();
-        if tokio::time::timeout(deadline, &mut self.pump).await.is_err() {
-            self.pump.abort();
+        if let Some(mut pump) = self.pump.take()
+            && tokio::time::timeout(deadline, &mut pump).await.is_err()
+        {
+            pump.abort();
         }
     }
 }

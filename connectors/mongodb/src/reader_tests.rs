@@ -95,6 +95,27 @@ async fn t_15_a_reply_without_a_token_moves_nothing() {
     assert_eq!((batch.records.len(), batch.progress), (0, Some(at_start)));
 }
 
+/// The end of what runs beside the reader is told by the reader, with what it was doing.
+#[tokio::test]
+async fn a_panic_beside_the_reader_is_an_error_that_says_where() {
+    let (out, mut reader) = reader(&[]);
+    out.send(Ok(Feed::Stream(MongoPosition::at(bson::Timestamp { time: 1, increment: 1 })))).await.unwrap();
+    assert!(reader.next().now_or_never().is_none(), "nothing to read yet");
+    reader.ad_hoc.read("shop.orders".to_owned(), async { panic!("stepped on it") });
+    let error = reader.next().await.unwrap_err();
+    assert_eq!(error.message, "reading a chunk of shop.orders panicked: stepped on it");
+    assert_eq!(error.policy(), Policy::Fatal);
+
+    let (out, mut reader) = self::reader(&[]);
+    reader.pump = Some(tokio::spawn(async move {
+        let _feed = out;
+        panic!("stepped on it, too");
+    }));
+    let error = reader.next().await.unwrap_err();
+    assert_eq!(error.message, "fetching from MongoDB panicked: stepped on it, too");
+    Box::new(reader).close(Duration::from_secs(1)).await;
+}
+
 /// cfg_05: a batch ends behind the change with which it reaches the limit of the queue.
 #[tokio::test]
 async fn cfg_05_a_batch_ends_at_the_limit_of_bytes() {

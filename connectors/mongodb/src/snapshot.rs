@@ -6,19 +6,23 @@
 //! or knows a position.
 
 use std::collections::{BTreeMap, VecDeque};
+use std::panic::AssertUnwindSafe;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};
 use std::time::Duration;
 
 use bson::{Bson, Document, RawDocumentBuf, doc};
 use bytes::Bytes;
-use futures::{StreamExt, TryStreamExt};
+use futures::{FutureExt, StreamExt, TryStreamExt};
 use mongodb::error::Error as ServerError;
 use mongodb::options::{Hint, SelectionCriteria};
 use mongodb::raw_batch_cursor::SessionRawBatchCursor;
 use mongodb::{Client, ClientSession, Database};
 use parking_lot::Mutex;
+use sha2::{Digest, Sha256};
+use thalweg_core::position::hex;
 use thalweg_core::snapshot::{Copied, Range, Spread, portion_of};
+use thalweg_core::{Error, Phase};
 use tokio::sync::mpsc;
 use tokio::task::JoinSet;
 use tracing::{info, warn};
@@ -146,6 +150,8 @@ pub(crate) struct Share<'a> {
     pub(crate) portion: Portion,
     /// What was planned for the portions; `None`: collections are divided now.
     pub(crate) plan: Option<&'a Copied>,
+    /// For the plan, which may be made now.
+    pub(crate) choice: &'a str,
 }
 
 /// What of the captured collections is read here, and how much that is; and, for the first portion, those
@@ -155,13 +161,21 @@ pub(crate) async fn sources(
     config: &MongoConfig,
     selection: &SnapshotSelection,
     captured: Vec<Listed>,
-    Share { portion, plan }: Share<'_>,
+    Share { portion, plan, choice }: Share<'_>,
     copied: &mut Copied,
 ) -> Result<(Vec<Source>, Vec<Arc<Namespace>>), Failure> {
     let mut chosen = Vec::new();
     for listed in captured {
         let name = listed.namespace.to_string();
-        if copied.is_done(&name) || !selection.selects(&listed.namespace)? {
+        if !selection.selects(&listed.namespace)? {
+            continue;
+        }
+        let asked = selection.condition(&listed.namespace);
+        let filter = asked.or_else(|| config.snapshot.filters.get(&listed.namespace)).cloned();
+        if !copied.filter_by(&name, filter.as_ref().filter(|f| !f.is_empty()).map(mark).transpose()?) {
+            warn!(collection = name, "the filter has changed since the snapshot began, the collection begins anew");
+        }
+        if copied.is_done(&name) {
             continue;
         }
         let view = listed.kind == "view" && !listed.namespace.coll.starts_with("system.");
@@ -181,13 +195,13 @@ pub(crate) async fn sources(
             let parts = most.min((size.documents / DOCUMENTS_PER_RANGE) as usize).max(1);
             copied.divide(&name, ranges(client, &listed.namespace, parts).await?);
         }
-        chosen.push((listed, name, size));
+        chosen.push((listed, name, size, filter));
     }
     if plan.is_none() && portion.of > 1 {
-        copied.spread_over(Spread::new(portion.of));
+        copied.spread_over(Spread::new(portion.of, choice.to_owned()));
     }
     let (mut sources, mut elsewhere) = (Vec::new(), Vec::new());
-    for (listed, name, size) in chosen {
+    for (listed, name, size, filter) in chosen {
         let left = copied.ranges(&name);
         let planned = left.is_some() || plan.is_some_and(|plan| plan.plans(&name));
         let all = left.map_or(0, BTreeMap::len);
@@ -201,8 +215,6 @@ pub(crate) async fn sources(
         if ranges.is_empty() && !reads_whole {
             continue;
         }
-        let asked = selection.condition(&listed.namespace);
-        let filter = asked.or_else(|| config.snapshot.filters.get(&listed.namespace)).cloned();
         let batch_size = match config.snapshot.fetch_size {
             0 => size.and_then(|s| s.documents_per_reply()),
             fixed => Some(fixed),
@@ -218,6 +230,13 @@ pub(crate) async fn sources(
         });
     }
     Ok((sources, elsewhere))
+}
+
+/// Tells a filter from others, and not what is in it.
+fn mark(filter: &Document) -> Result<String, ServerError> {
+    let mut bytes = Vec::new();
+    filter.to_writer(&mut bytes).map_err(ServerError::custom)?;
+    Ok(hex(&Sha256::digest(&bytes)[..8]))
 }
 
 /// Divides a collection by a sample of its `_id`s, in the order of the server.
@@ -293,7 +312,7 @@ fn number(value: &Bson) -> Option<u64> {
 #[derive(Debug)]
 pub(crate) struct Failed {
     pub(crate) namespace: Arc<Namespace>,
-    pub(crate) error: ServerError,
+    pub(crate) error: Error,
 }
 
 /// What the readers of one snapshot share.
@@ -325,8 +344,15 @@ impl Copier {
             readers.spawn(async move {
                 loop {
                     let Some(unit) = queue.lock().pop_front() else { return Ok(()) };
-                    let read = copier.unit(&unit).await;
-                    read.map_err(|error| Failed { namespace: unit.source.namespace.clone(), error })?;
+                    let namespace = &unit.source.namespace;
+                    let failed = |error| Failed { namespace: namespace.clone(), error };
+                    match AssertUnwindSafe(copier.unit(&unit)).catch_unwind().await {
+                        Ok(read) => read.map_err(|e| failed(errors::error(&e, Phase::Snapshot)))?,
+                        Err(panic) => {
+                            let who = format!("reading {namespace}");
+                            return Err(failed(Error::of_panic(&*panic, &who, Phase::Snapshot)));
+                        }
+                    }
                     if unit.left.fetch_sub(1, Ordering::AcqRel) == 1 && !unit.source.shared {
                         // Nobody listens any more: the generation has ended.
                         let _ = copier.out.send(Ok(Feed::CollectionRead(unit.source.namespace.clone()))).await;

@@ -7,7 +7,7 @@ use bson::oid::ObjectId;
 use bson::spec::BinarySubtype;
 use bson::{Binary, Bson, DateTime, Document, RawDocumentBuf, doc};
 use serde_json::{Value as Json, json};
-use thalweg_core::signal::Signal;
+use thalweg_core::signal::{Inbox, Mark, Received, Signal};
 use thalweg_mongodb::key::{id_of, key_text};
 
 use crate::fixture::run::{Offsets, Run, Seen};
@@ -31,6 +31,12 @@ async fn signal(bed: &Bed, id: &str, kind: &str, data: Json) -> Result<()> {
     let signals = bed.db.collection::<Document>(WATERMARKS);
     signals.insert_one(doc! {"_id": id, "type": kind, "data": data.to_string()}).await?;
     Ok(())
+}
+
+/// The signal with this number in a channel outside of the source.
+fn received(number: i64, kind: &str, data: Json) -> Received {
+    let mark = Mark { channel: "kafka", series: "t-signal".into(), number, time_ms: 0 };
+    Received { signal: Signal { id: format!("{kind}-{number}"), kind: kind.to_owned(), data }, mark }
 }
 
 fn is_of(record: &Seen, collection: &str) -> bool {
@@ -227,8 +233,10 @@ async fn signals_from_elsewhere_pause_resume_and_stop() -> Result<()> {
     let config =
         streaming(&bed, &[("notification.enabled.channels", "sink,log"), ("notification.sink.topic.name", "notices")]);
     let mut run = Run::start(&config, &Offsets::new()).await?;
-    let ask = |run: &Run, kind: &str, data: Json| {
-        run.signals.put(Signal { id: kind.to_owned(), kind: kind.to_owned(), data });
+    let mut number = 0;
+    let mut ask = |run: &Run, kind: &str, data: Json| {
+        number += 1;
+        run.signals.put(received(number, kind, data));
     };
     assert_eq!(run.notices(1).await?[0]["type"], "SKIPPED");
     ask(&run, "pause-snapshot", json!({}));
@@ -236,7 +244,7 @@ async fn signals_from_elsewhere_pause_resume_and_stop() -> Result<()> {
     let started = run.notices(2).await?;
     assert_eq!(
         (&started[0]["type"], &started[0]["aggregate_type"], &started[0]["id"]),
-        (&json!("STARTED"), &json!("Incremental Snapshot"), &json!("execute-snapshot"))
+        (&json!("STARTED"), &json!("Incremental Snapshot"), &json!("execute-snapshot-2"))
     );
     assert_eq!(started[1]["additional_data"]["current_collection_in_progress"], "elsewhere.a");
     assert_eq!(started[1]["additional_data"]["last_processed_key"], "99");
@@ -258,6 +266,114 @@ async fn signals_from_elsewhere_pause_resume_and_stop() -> Result<()> {
     assert_eq!(told[0], "RESUMED");
     assert!(told.contains(&json!("TABLE_SCAN_COMPLETED")));
     run.is_over().await?;
+    run.stop().await
+}
+
+/// Until an offset is stored that contains what followed from a signal, it is heard again; then it is
+/// confirmed, and passed by if it is heard again in spite of that.
+#[tokio::test]
+async fn a_signal_from_elsewhere_is_kept_until_its_effect_is_stored() -> Result<()> {
+    let bed = bed("kept_signal").await?;
+    bed.db.collection::<Document>("a").insert_many((0..300).map(|i| doc! {"_id": i})).await?;
+    let (offsets, inbox, config) = (Offsets::new(), Inbox::default(), streaming(&bed, &[]));
+    let execute = received(7, "execute-snapshot", json!({"data-collections": ["kept_signal.a"]}));
+    let mut run = Run::hearing(&config, &offsets, &inbox).await?;
+    run.quiet().await?;
+    inbox.put(execute.clone());
+    // It is followed, and its reader ends before anything of that is stored.
+    while !run.batch().await?.records.iter().any(|r| r.topic.ends_with(".a")) {}
+    run.stop().await?;
+    assert_eq!(inbox.count_stored(), 0);
+
+    // The next reader hears it again, and it is not let go before the reader hears that its effect is stored.
+    let mut run = Run::hearing(&config, &offsets, &inbox).await?;
+    let ids: Vec<String> = run.reads("a", 300).await?.iter().map(Seen::id).collect();
+    assert_eq!(ids, (0..300).map(|i| i.to_string()).collect::<Vec<_>>());
+    run.is_over().await?;
+    assert_eq!(offsets.only()["thalweg_signals"], r#"{"kafka":["t-signal",7,0]}"#);
+    assert_eq!(inbox.count_stored(), 0);
+    run.stop().await?;
+
+    // Another process hears it again, although the offset has its effect.
+    let inbox = Inbox::default();
+    inbox.put(execute);
+    let mut run = Run::hearing(&config, &offsets, &inbox).await?;
+    while inbox.count_stored() == 0 {
+        run.tell_stored()?;
+        run.quiet().await?;
+    }
+    assert!(!inbox.is_settled());
+    inbox.settle(1);
+    run.tell_stored()?;
+    while run.quiet().await?.get("thalweg_signals").is_some() {}
+    run.stop().await
+}
+
+/// Neither while its pattern waits, nor after a restart meanwhile.
+#[tokio::test]
+async fn a_collection_of_a_pattern_that_waits_can_be_taken_out() -> Result<()> {
+    let bed = bed("taken_out").await?;
+    for name in ["a", "b", "c"] {
+        bed.db.collection::<Document>(name).insert_many((0..5).map(|i| doc! {"_id": i})).await?;
+    }
+    let (offsets, config) = (Offsets::new(), streaming(&bed, &[]));
+    let mut run = Run::start(&config, &offsets).await?;
+    run.quiet().await?;
+    run.signals.put(received(1, "execute-snapshot", json!({"data-collections": ["taken_out\\..*"]})));
+    run.signals.put(received(2, "stop-snapshot", json!({"data-collections": ["taken_out.b"]})));
+    // Both are followed before a chunk can have been read.
+    while offsets.only().get("thalweg_signals") != Some(&json!(r#"{"kafka":["t-signal",2,0]}"#)) {
+        run.quiet().await?;
+    }
+    run.stop().await?;
+    let mut run = Run::start(&config, &offsets).await?;
+    let mut read = Vec::new();
+    while read.len() < 10 {
+        let record = run.record().await?;
+        if record.op() == "r" {
+            read.push(record.value["source"]["collection"].clone());
+        }
+    }
+    assert!(read.iter().eq([json!("a"), json!("c")].iter().flat_map(|name| std::iter::repeat_n(name, 5))), "{read:?}");
+    run.is_over().await?;
+    run.stop().await
+}
+
+#[tokio::test]
+async fn a_blocking_snapshot_from_elsewhere_is_repeated_until_it_has_ended() -> Result<()> {
+    let bed = bed("kept_blocking").await?;
+    bed.db.collection::<Document>("a").insert_many((0..300).map(|i| doc! {"_id": i})).await?;
+    bed.db.collection::<Document>("b").insert_many((0..5).map(|i| doc! {"_id": i})).await?;
+    let (offsets, inbox) = (Offsets::new(), Inbox::default());
+    let config = streaming(&bed, &[("snapshot.fetch.size", "100")]);
+    let mut run = Run::hearing(&config, &offsets, &inbox).await?;
+    run.quiet().await?;
+    inbox.put(received(1, "execute-snapshot", json!({"data-collections": [".*\\.a"], "type": "blocking"})));
+    // Signals are followed in their order: not while the one before is under way.
+    inbox.put(received(2, "execute-snapshot", json!({"data-collections": [".*\\.b"]})));
+    run.reads("a", 150).await?;
+    run.tell_stored()?;
+    assert_eq!(inbox.count_stored(), 0);
+    run.stop().await?;
+
+    let mut run = Run::hearing(&config, &offsets, &inbox).await?;
+    let read = run.take(300).await?;
+    assert!(read.iter().all(|r| is_of(r, "a")));
+    assert_eq!((read[0].snapshot(), read[299].snapshot()), ("true", "last"));
+    let read = run.reads("b", 5).await?;
+    assert!(read.iter().all(|r| r.snapshot() == "incremental"));
+    run.is_over().await?;
+    run.tell_stored()?;
+    assert_eq!(inbox.count_stored(), 2);
+
+    // One that fails is not repeated.
+    let odd = json!({"data-collections": [".*\\.a"], "type": "blocking", "additional-conditions": [
+        {"data-collection": "kept_blocking.a", "filter": "{"}]});
+    inbox.put(received(3, "execute-snapshot", odd));
+    while inbox.count_stored() < 3 {
+        run.quiet().await?;
+        run.tell_stored()?;
+    }
     run.stop().await
 }
 

@@ -423,6 +423,44 @@ async fn changes_since_the_begin_of_a_snapshot_follow_although_it_was_interrupte
     run.stop().await
 }
 
+/// A snapshot goes on with the filters and lists of now, also where it has been already.
+#[tokio::test]
+async fn what_a_snapshot_has_read_through_another_filter_is_read_anew() -> Result<()> {
+    let bed = bed("filter_changed").await?;
+    for name in ["a", "b", "c"] {
+        numbered(&bed.db.collection(name), 20).await?;
+    }
+    bed.db.collection::<Document>("large").insert_many((0..12_000).map(|i| doc! {"_id": i})).await?;
+    let filtered = |of_a: &str, of_large: &str, read: &str| {
+        bed.config(&[
+            ("snapshot.fetch.size", "500"),
+            ("snapshot.include.collection.list", read),
+            ("snapshot.collection.filter.overrides", "filter_changed.a,filter_changed.b,filter_changed.large"),
+            ("snapshot.collection.filter.overrides.filter_changed.a", of_a),
+            ("snapshot.collection.filter.overrides.filter_changed.b", "{_id: {$lt: 5}}"),
+            ("snapshot.collection.filter.overrides.filter_changed.large", of_large),
+        ])
+    };
+    let offsets = Offsets::new();
+    let before = filtered("{_id: {$lt: 10}}", "{_id: {$gte: 1000}}", r"filter_changed\.(a|b|large)");
+    let mut run = Run::start(&before, &offsets).await?;
+    run.take(10 + 5 + 3_000).await?;
+    run.stop().await?;
+
+    // Of what is done another part, of what is under way more, and one collection that was not listed.
+    let after = filtered("{_id: {$gte: 15}}", "{}", "");
+    let mut run = Run::start(&after, &offsets).await?;
+    let mut read = Vec::new();
+    while read.last().is_none_or(|last: &Seen| last.snapshot() != "last") {
+        read.push(run.record().await?);
+    }
+    assert_eq!(ids_of(&read, "a"), (15..20).collect::<Vec<_>>());
+    assert_eq!(ids_of(&read, "b"), [0_i64; 0], "its filter is the same");
+    assert_eq!(ids_of(&read, "c"), (0..20).collect::<Vec<_>>());
+    assert_eq!(ids_of(&read, "large"), (0..12_000).collect::<Vec<_>>());
+    run.stop().await
+}
+
 #[tokio::test]
 async fn a_snapshot_begins_anew_if_it_is_told_to_or_cannot_go_on() -> Result<()> {
     let bed = bed("anew").await?;

@@ -185,6 +185,32 @@ async fn the_number_of_tasks_may_change_on_the_way() -> Result<()> {
     Ok(())
 }
 
+/// The plan is for another choice of documents: tasks do not mix them.
+#[tokio::test]
+async fn what_is_read_may_change_on_the_way() -> Result<()> {
+    let bed = filled("spread_filters").await?;
+    let offsets = Offsets::new();
+    let mut runs = started(&spread(&bed, &[]), 2, &offsets).await?;
+    for _ in 0..8_000 {
+        any(&mut runs).await?;
+    }
+    stop(runs).await?;
+    let overrides = [
+        ("snapshot.collection.filter.overrides", "spread_filters.large"),
+        ("snapshot.collection.filter.overrides.spread_filters.large", "{_id: {$gte: 100}}"),
+    ];
+    let mut runs = started(&spread(&bed, &overrides), 2, &offsets).await?;
+    let mut names = BTreeSet::new();
+    let mut last = String::new();
+    while last != "last" {
+        let (_, seen) = any(&mut runs).await?;
+        last = seen.snapshot().to_owned();
+        names.extend(seen.topic.ends_with(".large").then(|| seen.id().parse::<i32>().unwrap()));
+    }
+    assert!(names == (100..LARGE).collect(), "all that the new filter lets through: {}", names.len());
+    stop(runs).await
+}
+
 #[tokio::test]
 async fn more_tasks_are_planned_only_where_they_have_something_to_do() -> Result<()> {
     let bed = bed("spread_plan").await?;

@@ -38,7 +38,7 @@ fuzz_target!(|data: &[u8]| {
             }
         }
         3 => {
-            let bytes = Position(Bytes::copy_from_slice(rest));
+            let bytes = Position::new(Bytes::copy_from_slice(rest));
             let _ = MongoCodec.change_id(&bytes);
             let _ = MongoCodec.to_offset(&bytes);
             if let Some(decoded) = MongoPosition::decode(&bytes) {

@@ -38,9 +38,9 @@ pub struct Rules {
     pub gather: bool,
     /// Most messages in flight; `Full` above.
     pub room: Option<usize>,
-    /// Values longer than this are refused by the client.
+    /// Messages longer than this are refused by the client.
     pub client_limit: Option<usize>,
-    /// Values longer than this are refused by the broker, later.
+    /// Messages longer than this are refused by the broker, later.
     pub broker_limit: Option<usize>,
     /// The messages with these numbers of all messages ever sent share a batch that is refused.
     pub refused_batches: Vec<usize>,
@@ -296,7 +296,7 @@ impl Producer for Recorder {
             // The process is dead; nobody sees what it does.
             return Ok(());
         }
-        let size = message.value.map_or(0, <[u8]>::len);
+        let size = message.key.map_or(0, <[u8]>::len) + message.value.map_or(0, <[u8]>::len);
         if state.rules.client_limit.is_some_and(|limit| size > limit) {
             return Err(Refused::Failed(too_large()));
         }

@@ -64,6 +64,8 @@ pub struct Script {
     pub forgets_start: AtomicBool,
     /// The source ends behind the last event.
     pub ends: AtomicBool,
+    /// Records have another position at each reading, as rows of a snapshot do.
+    pub wanders: AtomicBool,
     /// The source is a snapshot of a table of this name.
     pub snapshot_of: Mutex<Option<String>>,
     pub batch: AtomicUsize,
@@ -94,6 +96,7 @@ impl Script {
             start_at: Mutex::new(0),
             forgets_start: AtomicBool::new(false),
             ends: AtomicBool::new(false),
+            wanders: AtomicBool::new(false),
             snapshot_of: Mutex::default(),
             batch: AtomicUsize::new(7),
             opened: AtomicUsize::new(0),
@@ -145,8 +148,12 @@ impl Script {
     }
 
     fn record(&self, partition: &str, event: u64) -> Record {
+        let mut position = position(event + 1);
+        if self.wanders.load(Ordering::SeqCst) {
+            position = Position::new([&position.place[..], &self.opened().to_be_bytes()].concat().into());
+        }
         if let Some(record) = self.records.lock().get(&event) {
-            return Record { position: position(event + 1), ..record.clone() };
+            return Record { position, ..record.clone() };
         }
         let value = self.values.lock().get(&event).cloned();
         let schema = Arc::new(Schema::string());
@@ -157,7 +164,7 @@ impl Script {
             value: Datum::new(schema, value.unwrap_or_else(|| Value::text(event.to_string()))),
             headers: Headers::default(),
             timestamp: None,
-            position: position(event + 1),
+            position,
         }
     }
 }
@@ -196,7 +203,7 @@ impl Once {
 }
 
 pub fn position(number: u64) -> Position {
-    Position(Bytes::copy_from_slice(&number.to_be_bytes()))
+    Position::new(Bytes::copy_from_slice(&number.to_be_bytes()))
 }
 
 pub fn number(offset: &OffsetMap) -> u64 {
@@ -207,7 +214,7 @@ struct NumberCodec;
 
 impl PositionCodec for NumberCodec {
     fn to_offset(&self, position: &Position) -> OffsetMap {
-        let number = u64::from_be_bytes(position.0[..].try_into().unwrap());
+        let number = u64::from_be_bytes(position.place[..8].try_into().unwrap());
         [("at".to_owned(), number.into())].into_iter().collect()
     }
     fn from_offset(&self, offset: &OffsetMap) -> Result<Position, String> {

@@ -70,7 +70,7 @@ mod tests {
 
     #[test]
     fn a_tombstone_takes_the_position_of_its_delete() {
-        let (before, after) = (Position(Bytes::from_static(b"1")), Position(Bytes::from_static(b"2")));
+        let (before, after) = (Position::new(Bytes::from_static(b"1")), Position::new(Bytes::from_static(b"2")));
         let mut delete = Record {
             topic: "t".into(),
             partition: None,

@@ -6,14 +6,23 @@ use std::time::Duration;
 use async_trait::async_trait;
 use thalweg_config::Settings;
 
-use super::{FileSignals, Signal};
+use super::{FileSignals, Mark, Received};
 use crate::error::Result;
 
 /// Where signals come from besides the source.
+///
+/// A signal is confirmed when nobody needs to hear it again. Invariant: what is not confirmed comes again
+/// to whoever opens the channel next.
 #[async_trait]
 pub trait SignalChannel: Send {
-    /// What has arrived since the last call. May wait a little, but not for a signal.
-    async fn poll(&mut self) -> Result<Vec<Signal>>;
+    /// Its name in `signal.enabled.channels`.
+    fn name(&self) -> &'static str;
+
+    /// What has arrived since the last call, in order. May wait a little, but not for a signal.
+    async fn poll(&mut self) -> Result<Vec<Received>>;
+
+    /// Confirms what [`SignalChannel::poll`] has given before the signal at `waiting`; `None`: all of it.
+    async fn settle(&mut self, waiting: Option<&Mark>) -> Result<()>;
 }
 
 /// What a connector's configuration says about channels.
@@ -63,8 +72,8 @@ impl Channels {
         self.file.is_some() || self.kafka.is_some()
     }
 
-    /// The channel `file`, if it is on.
-    pub fn open_file(&self) -> Option<FileSignals> {
-        self.file.as_ref().map(FileSignals::new)
+    /// The channel `file`, if it is on. `owner` tells the task from others that may use the same file.
+    pub fn open_file(&self, owner: &str) -> Option<FileSignals> {
+        self.file.as_ref().map(|path| FileSignals::new(path, owner))
     }
 }

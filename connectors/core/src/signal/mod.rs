@@ -3,7 +3,8 @@
 //!
 //! A [`Signal`] is what arrived, an [`Action`] what it means. Signals of the source are found by the
 //! connector in its own log and acted upon in order; those of other channels reach it through its
-//! [`Inbox`]. Invariant: nothing in a signal ever fails a connector; what cannot be used is reported by
+//! [`Inbox`], and are confirmed to their channel when a stored offset contains what followed from them
+//! ([`Followed`]). Invariant: nothing in a signal ever fails a connector; what cannot be used is reported by
 //! a warning that names the signal.
 //!
 //! It does not carry anything out.
@@ -12,11 +13,13 @@ mod action;
 mod channel;
 mod file;
 mod inbox;
+mod mark;
 
 pub use action::{Action, Condition, SnapshotKind, SnapshotRequest, Stopped};
 pub use channel::{Channels, KafkaSignals, SignalChannel};
 pub use file::FileSignals;
 pub use inbox::Inbox;
+pub use mark::{FOLLOWED, Followed, Mark, Received};
 
 use serde_json::Value as Json;
 

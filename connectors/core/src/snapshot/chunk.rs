@@ -4,6 +4,7 @@
 //! sees that watermark in the log has the chunk already. Collections that are empty or read to their end
 //! are passed over between the same two watermarks.
 
+use std::collections::HashSet;
 use std::time::Duration;
 
 use async_trait::async_trait;
@@ -177,8 +178,18 @@ impl<R> Chunk<R> {
 
 /// Whether a name or regular expression of a signal means a collection: as a whole, in any case.
 pub fn means(pattern: &str, name: &str) -> bool {
+    if is_plain(pattern) {
+        let same = |(p, n): (u8, u8)| p == b'.' || p.eq_ignore_ascii_case(&n);
+        return pattern.len() == name.len() && pattern.bytes().zip(name.bytes()).all(same);
+    }
     pattern == name
         || NameFilter::new(MatchMode::Regex, &[pattern.to_owned()], &[]).is_ok_and(|f| f.passes(name).unwrap_or(false))
+}
+
+/// Nothing in it has a meaning in an expression, but for dots. Signals may name thousands of collections:
+/// these need no expression each.
+pub(super) fn is_plain(pattern: &str) -> bool {
+    pattern.bytes().all(|b| b.is_ascii_alphanumeric() || b"._-".contains(&b))
 }
 
 enum Part<R> {
@@ -206,13 +217,15 @@ async fn part<R: ChunkReader>(
 
 async fn expanded<R: ChunkReader>(reader: &R, queue: &[Queued], steps: &mut Vec<Step>) -> Vec<Queued> {
     let mut all: Vec<Queued> = Vec::with_capacity(queue.len());
+    let mut known: HashSet<String> = HashSet::new();
     for entry in queue {
-        let Some(conditions) = &entry.pattern else {
+        let Some(pattern) = &entry.pattern else {
+            known.insert(entry.id.clone());
             all.push(entry.clone());
             continue;
         };
         let mut patience = Patience::for_reading();
-        let names = loop {
+        let mut names = loop {
             match reader.expand(&entry.id).await {
                 Ok(names) => break names,
                 Err(error) if patience.lasts(&error).await => {}
@@ -222,15 +235,17 @@ async fn expanded<R: ChunkReader>(reader: &R, queue: &[Queued], steps: &mut Vec<
                 }
             }
         };
+        names.retain(|name| pattern.reads(name));
+        names.sort();
         let named = |name: String| Queued {
-            condition: conditions.iter().find(|c| means(&c.collection, &name)).map(|c| c.filter.clone()),
+            condition: pattern.conditions.iter().find(|c| means(&c.collection, &name)).map(|c| c.filter.clone()),
             id: name,
             pattern: None,
+            of: Some(pattern.clone()),
             ..entry.clone()
         };
         let collections: Vec<Queued> = names.into_iter().map(named).collect();
-        let fresh: Vec<_> = collections.iter().filter(|q| all.iter().all(|a| a.id != q.id)).cloned().collect();
-        all.extend(fresh);
+        all.extend(collections.iter().filter(|q| known.insert(q.id.clone())).cloned());
         steps.push(Step::Expanded { pattern: entry.id.clone(), collections });
     }
     all

@@ -2,8 +2,9 @@
 //!
 //! Kept in the stored offset beside the position at which the snapshot began, so that an interrupted
 //! snapshot goes on where it stood: what is behind a range's begin, or in a collection that is done, is
-//! not read again. A collection that appears in neither is read as a whole. Of a snapshot that several
-//! tasks share, each keeps its own; see `spread`.
+//! not read again. A collection that appears in neither is read as a whole. Of a collection that is read
+//! through a filter a mark of the filter is kept: what was read through another one is read anew. Of a
+//! snapshot that several tasks share, each keeps its own; see `spread`.
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -15,6 +16,9 @@ use super::spread::Spread;
 
 /// Member of an offset with the state of an unfinished snapshot, as JSON text.
 pub const COPIED: &str = "thalweg_snapshot";
+
+/// The mark of a collection whose filter was not written down: of a release that did not do that.
+const UNKNOWN: &str = "?";
 
 /// Rows in the order of their keys.
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
@@ -52,6 +56,8 @@ pub struct Copied {
     pub(super) done: BTreeSet<String>,
     /// What is left of collections that are read in ranges.
     pub(super) open: BTreeMap<String, BTreeMap<usize, Range>>,
+    /// Marks of the filters through which collections are read; of those without a filter there is none.
+    pub(super) filters: BTreeMap<String, String>,
     /// Over how many tasks it is spread; `None`: one reads everything.
     pub(super) spread: Option<Spread>,
     /// A portion of which nothing is left.
@@ -61,6 +67,24 @@ pub struct Copied {
 impl Copied {
     pub fn is_done(&self, collection: &str) -> bool {
         self.done.contains(collection)
+    }
+
+    /// The collection is read through the filter with this mark from now on. False: it has been read
+    /// through another one, so it begins anew.
+    pub fn filter_by(&mut self, collection: &str, mark: Option<String>) -> bool {
+        let before = self.filters.get(collection);
+        let same = before == mark.as_ref() || before.is_some_and(|before| before == UNKNOWN);
+        let begun = self.done.contains(collection) || self.open.contains_key(collection);
+        match mark {
+            Some(mark) => drop(self.filters.insert(collection.to_owned(), mark)),
+            None => drop(self.filters.remove(collection)),
+        }
+        if same || !begun {
+            return true;
+        }
+        self.done.remove(collection);
+        self.open.remove(collection);
+        false
     }
 
     /// What is left of a collection that is read in ranges; `None`: it is not, or not yet.
@@ -110,11 +134,15 @@ impl Copied {
         };
         let ranges = |ranges: &BTreeMap<usize, Range>| ranges.values().map(range).collect::<Json>();
         let open: serde_json::Map<String, Json> = self.open.iter().map(|(name, r)| (name.clone(), ranges(r))).collect();
+        let begun = |name: &str| self.done.contains(name) || self.open.contains_key(name);
+        // Of the others nothing is read yet: they may have any filter later on.
+        let filters: BTreeMap<_, _> = self.filters.iter().filter(|(name, _)| begun(name)).collect();
         let mut text = serde_json::Map::new();
         text.insert("done".to_owned(), json!(self.done));
         text.insert("open".to_owned(), Json::Object(open));
+        text.insert("filters".to_owned(), json!(filters));
         if let Some(spread) = &self.spread {
-            text.insert("spread".to_owned(), json!({"id": spread.id, "portions": spread.portions}));
+            text.insert("spread".to_owned(), spread.write());
         }
         if self.complete {
             text.insert("complete".to_owned(), Json::Bool(true));
@@ -159,6 +187,14 @@ impl Copied {
                 false => copied.divide(name, read),
             }
         }
+        copied.filters = match json.get("filters") {
+            None => copied.done.iter().chain(copied.open.keys()).map(|name| (name.clone(), UNKNOWN.into())).collect(),
+            Some(marks) => {
+                let marks = marks.as_object().ok_or("'filters' is no object")?.iter();
+                let marks = marks.map(|(name, mark)| Some((name.clone(), mark.as_str()?.to_owned())));
+                marks.collect::<Option<_>>().ok_or("'filters' has something that is no text")?
+            }
+        };
         Ok(copied)
     }
 }
@@ -184,7 +220,7 @@ mod tests {
         copied.apply(Advance::RangeDone { collection: of("d.a"), range: 0 });
         copied.apply(Advance::CollectionDone { collection: of("d.b") });
         let text = copied.to_text(&Plain).unwrap();
-        assert_eq!(text, r#"{"done":["d.b"],"open":{"d.a":[["k:q",null,true]]}}"#);
+        assert_eq!(text, r#"{"done":["d.b"],"open":{"d.a":[["k:q",null,true]]},"filters":{}}"#);
         let again = Copied::from_text(&text, &Plain).unwrap();
         assert_eq!(again.to_text(&Plain).unwrap(), text);
         assert!(again.is_done("d.b") && !again.is_done("d.a"));
@@ -194,7 +230,43 @@ mod tests {
         let all = copied.to_text(&Plain).unwrap();
         assert!(Copied::from_text(&all, &Plain).unwrap().is_done("d.a"), "nothing of it is left: {all}");
         copied.apply(Advance::CollectionDone { collection: of("d.a") });
-        assert_eq!(copied.to_text(&Plain).unwrap(), r#"{"done":["d.a","d.b"],"open":{}}"#);
+        assert_eq!(copied.to_text(&Plain).unwrap(), r#"{"done":["d.a","d.b"],"open":{},"filters":{}}"#);
+    }
+
+    #[test]
+    fn what_was_read_through_another_filter_begins_anew() {
+        let mark = |text: &str| Some(text.to_owned());
+        let mut copied = Copied::default();
+        for (name, filter) in [("d.a", mark("1")), ("d.b", None), ("d.c", mark("1"))] {
+            assert!(copied.filter_by(name, filter));
+        }
+        copied.divide("d.a", vec![Range::default()]);
+        copied.apply(Advance::CollectionDone { collection: "d.b".into() });
+        let text = copied.to_text(&Plain).unwrap();
+        assert_eq!(text, r#"{"done":["d.b"],"open":{"d.a":[[null,null,false]]},"filters":{"d.a":"1"}}"#);
+        for (name, filter, same) in [
+            ("d.a", mark("1"), true),
+            ("d.a", mark("2"), false),
+            ("d.a", None, false),
+            ("d.b", None, true),
+            ("d.b", mark("1"), false),
+            ("d.c", mark("2"), true),
+        ] {
+            let mut again = Copied::from_text(&text, &Plain).unwrap();
+            assert_eq!(again.filter_by(name, filter.clone()), same, "{name} {filter:?}");
+            assert_eq!(again.is_done(name), name == "d.b" && same, "{name} {filter:?}");
+            assert_eq!(again.ranges(name).is_some(), name == "d.a" && same, "{name} {filter:?}");
+        }
+    }
+
+    /// Of a release that did not write filters down: whatever they are now counts as what they were.
+    #[test]
+    fn filters_that_were_not_written_down_are_taken_as_the_same() {
+        let mut copied = Copied::from_text(r#"{"done":["d.a","d.b"],"open":{}}"#, &Plain).unwrap();
+        assert!(copied.filter_by("d.a", Some("1".into())));
+        let text = copied.to_text(&Plain).unwrap();
+        let mut again = Copied::from_text(&text, &Plain).unwrap();
+        assert!(!again.filter_by("d.a", Some("2".into())) && again.filter_by("d.b", None), "{text}");
     }
 
     #[test]
@@ -210,7 +282,10 @@ mod tests {
             r#"{"done":[],"open":{"a":[[null,null,true,-1]]}}"#,
             r#"{"done":[],"open":{"a":[[null,null,true,1,2]]}}"#,
             r#"{"done":[],"open":{},"spread":{"id":"a"}}"#,
-            r#"{"done":[],"open":{},"spread":{"id":1,"portions":2}}"#,
+            r#"{"done":[],"open":{},"spread":{"id":1,"portions":2,"choice":"c"}}"#,
+            r#"{"done":[],"open":{},"spread":{"id":"a","portions":2}}"#,
+            r#"{"done":["a"],"open":{},"filters":[]}"#,
+            r#"{"done":["a"],"open":{},"filters":{"a":1}}"#,
         ] {
             assert!(Copied::from_text(text, &Plain).is_err(), "{text}");
         }

@@ -14,7 +14,7 @@ use std::time::Duration;
 use bytes::Bytes;
 use tracing::{info, warn};
 
-use super::chunk::{Chunk, ChunkOrder, ChunkRow, Step};
+use super::chunk::{Chunk, ChunkOrder, ChunkRow, Step, is_plain, means};
 use super::state::{self, KeyText, Stored};
 use crate::notification::Notice;
 use crate::position::OffsetMap;
@@ -35,13 +35,34 @@ pub struct Queued {
     /// Id of the signal.
     pub correlation: Option<String>,
     pub surrogate_key: Option<String>,
-    /// The id is a pattern; the signal's conditions, for the collections that it stands for.
-    pub pattern: Option<Vec<Condition>>,
+    /// The id is a pattern.
+    pub pattern: Option<Arc<Pattern>>,
+    /// The pattern that the collection comes from.
+    pub of: Option<Arc<Pattern>>,
+}
+
+/// A name or regular expression of a signal.
+#[derive(Debug, Clone, PartialEq, Eq, Default)]
+pub struct Pattern {
+    pub text: String,
+    /// The signal's conditions, for the collections that it stands for.
+    pub conditions: Vec<Condition>,
+    /// Collections whose names come before this one are read already.
+    pub from: Option<String>,
+    /// Names and expressions of collections that were taken out.
+    pub without: Vec<String>,
+}
+
+impl Pattern {
+    /// Whether a collection that the pattern means is still to be read.
+    pub fn reads(&self, name: &str) -> bool {
+        self.from.as_deref().is_none_or(|from| name >= from) && !self.without.iter().any(|w| means(w, name))
+    }
 }
 
 impl Queued {
     pub fn named(id: impl Into<String>) -> Self {
-        Self { id: id.into(), condition: None, correlation: None, surrogate_key: None, pattern: None }
+        Self { id: id.into(), condition: None, correlation: None, surrogate_key: None, pattern: None, of: None }
     }
 }
 
@@ -144,7 +165,7 @@ impl<R> Incremental<R> {
     pub fn state(&self) -> Option<OffsetMap> {
         self.is_running().then(|| {
             let stored = Stored {
-                queue: self.queue.iter().cloned().collect(),
+                queue: self.queue.iter().collect(),
                 sent: self.sent.clone(),
                 maximum: self.maximum.clone(),
                 correlation: self.correlation.clone(),
@@ -159,15 +180,24 @@ impl<R> Incremental<R> {
         let was_idle = !self.is_running();
         self.correlation = Some(signal.to_owned());
         for collection in &request.collections {
-            if self.queue.iter().any(|q| q.id == *collection) {
+            let waits = |q: &Queued| q.id == *collection && q.pattern.as_ref().is_none_or(|p| p.from.is_none());
+            if self.queue.iter().any(waits) {
                 continue;
             }
+            let plain = is_plain(collection);
+            let concerns = |c: &&Condition| !plain || !is_plain(&c.collection) || means(&c.collection, collection);
+            let pattern = Pattern {
+                text: collection.clone(),
+                conditions: request.conditions.iter().filter(concerns).cloned().collect(),
+                ..Pattern::default()
+            };
             self.queue.push_back(Queued {
                 id: collection.clone(),
                 condition: None,
                 correlation: Some(signal.to_owned()),
                 surrogate_key: request.surrogate_key.clone(),
-                pattern: Some(request.conditions.clone()),
+                pattern: Some(Arc::new(pattern)),
+                of: None,
             });
         }
         info!(signal, collections = request.collections.join(","), "incremental snapshot requested");
@@ -187,7 +217,8 @@ impl<R> Incremental<R> {
         };
         let all = self.notice("ABORTED");
         let first = self.queue.front().map(|q| q.id.clone());
-        self.queue.retain(|q| !collections.iter().any(|c| super::means(c, &q.id)));
+        self.queue.retain(|q| !collections.iter().any(|c| means(c, &q.id)));
+        self.take_out(collections);
         if first != self.queue.front().map(|q| q.id.clone()) {
             self.next_collection();
             self.window = None;
@@ -198,6 +229,27 @@ impl<R> Incremental<R> {
         }
         self.clear();
         vec![all]
+    }
+
+    /// Also what patterns stand for is not read, once that is known.
+    fn take_out(&mut self, collections: &[String]) {
+        // Collections of the same pattern stand together.
+        let mut last: Option<(Arc<Pattern>, Arc<Pattern>)> = None;
+        for entry in &mut self.queue {
+            let Some(pattern) = entry.pattern.as_mut().or(entry.of.as_mut()) else { continue };
+            if let Some((_, new)) = last.as_ref().filter(|(old, _)| Arc::ptr_eq(old, pattern)) {
+                *pattern = new.clone();
+                continue;
+            }
+            let old = pattern.clone();
+            let known = &mut Arc::make_mut(pattern).without;
+            for collection in collections {
+                if !known.contains(collection) {
+                    known.push(collection.clone());
+                }
+            }
+            last = Some((old, pattern.clone()));
+        }
     }
 
     /// Nothing more is read until it goes on. The rows of the present chunk are read again then.
@@ -371,17 +423,17 @@ impl<R> Incremental<R> {
     /// The collections of a pattern take its place.
     fn expand(&mut self, pattern: &str, collections: Vec<Queued>) {
         let Some(at) = self.queue.iter().position(|q| q.pattern.is_some() && q.id == pattern) else { return };
-        self.queue.remove(at);
+        // It may have changed since the order was given.
+        let Some(pattern) = self.queue.remove(at).and_then(|q| q.pattern) else { return };
         if collections.is_empty() {
-            warn!(collections = pattern, "no captured collection has this name");
+            warn!(collections = pattern.text, "no captured collection has this name");
         }
-        let fresh: Vec<_> = collections
-            .into_iter()
-            .filter(|c| self.queue.iter().all(|q| q.pattern.is_some() || q.id != c.id))
-            .collect();
-        for (n, collection) in fresh.into_iter().enumerate() {
-            self.queue.insert(at + n, collection);
-        }
+        let waiting: HashSet<&str> = self.queue.iter().filter(|q| q.pattern.is_none()).map(|q| &*q.id).collect();
+        let fresh = collections.into_iter().filter(|c| pattern.reads(&c.id) && !waiting.contains(&*c.id));
+        let fresh: Vec<_> = fresh.map(|c| Queued { of: Some(pattern.clone()), ..c }).collect();
+        let behind = self.queue.split_off(at);
+        self.queue.extend(fresh);
+        self.queue.extend(behind);
     }
 
     fn next_collection(&mut self) {

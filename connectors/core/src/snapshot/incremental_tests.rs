@@ -8,6 +8,7 @@ use std::task::{Context, Poll, Waker};
 use async_trait::async_trait;
 use parking_lot::Mutex;
 use proptest::prelude::*;
+use serde_json::Value as Json;
 use tokio::sync::mpsc;
 
 use super::super::state::tests::Plain;
@@ -311,6 +312,91 @@ fn pause_stop_and_a_second_signal() {
     assert_eq!(notices.iter().map(Notice::kind).collect::<Vec<_>>(), ["ABORTED"]);
     run.finish();
     assert_eq!(run.reads, 14);
+}
+
+/// A collection that is taken out is not read, whether its pattern is expanded yet, is being expanded, or
+/// was stored before that.
+#[test]
+fn a_collection_of_a_pattern_is_taken_out_at_any_time() {
+    for (turns, restart) in [(0, false), (0, true), (2, false), (4, false), (4, true), (8, false)] {
+        let mut run = Run::new(filled(&[("d.a", 7), ("d.b", 3), ("d.c", 2)]));
+        run.execute(&["d\\..*"]);
+        for _ in 0..turns {
+            run.work();
+        }
+        let one = Stopped { collections: Some(vec!["D\\.b".into()]) };
+        assert!(run.snapshot.stop(&one).is_empty());
+        if restart {
+            let stored = run.snapshot.state().unwrap();
+            run.worker = None;
+            run.chunks = mpsc::channel(4);
+            run.snapshot = Incremental::new(Arc::new(Plain), LIMITS);
+            run.snapshot.restore(&stored);
+        }
+        run.finish();
+        assert_eq!(run.reads, 9, "after {turns} turns, restart: {restart}");
+        assert!(run.seen.keys().all(|(table, _)| table != "d.b"));
+    }
+}
+
+/// However many collections a pattern means, what is stored of them is bounded, and a restart at any moment
+/// leaves none out and repeats little.
+#[test]
+fn a_pattern_with_many_collections_over_restarts() {
+    let names: Vec<String> = (0..200).map(|n| format!("d.c{n:03}")).collect();
+    let tables: Vec<(&str, u8)> = names.iter().map(|name| (&**name, 2)).collect();
+    let mut run = Run::new(filled(&tables));
+    run.execute(&["d\\..*"]);
+    let mut longest = 0;
+    for turn in 0.. {
+        for _ in 0..20 {
+            run.work();
+            run.arrivals();
+            run.read();
+        }
+        let Some(state) = run.snapshot.state() else { break };
+        longest = longest.max(Json::Object(state.clone()).to_string().len());
+        if turn % 3 == 0 {
+            run.worker = None;
+            run.chunks = mpsc::channel(4);
+            run.snapshot = Incremental::new(Arc::new(Plain), LIMITS);
+            run.snapshot.restore(&state);
+        }
+    }
+    assert_eq!(run.seen, run.truth());
+    assert_eq!(run.reads, 400);
+    assert!(longest < 4_000, "{longest} bytes");
+}
+
+/// A signal may name each of thousands of collections, each with its condition.
+#[test]
+fn conditions_are_kept_only_where_they_can_apply() {
+    let names: Vec<String> = (0..2_000).map(|n| format!("d.c{n}")).collect();
+    let mut snapshot = Incremental::<()>::new(Arc::new(Plain), LIMITS);
+    let condition = |name: &String| Condition { collection: name.clone(), filter: "{}".into() };
+    let conditions = names.iter().map(condition).chain([condition(&"d\\.c1.".into())]).collect();
+    let request = SnapshotRequest { conditions, ..request(&names.iter().map(|n| &**n).collect::<Vec<_>>()) };
+    snapshot.execute(&request, "s");
+    let order = snapshot.order().unwrap();
+    let kept = |at: usize| order.queue[at].pattern.as_ref().unwrap().conditions.len();
+    assert_eq!((order.queue.len(), kept(0), kept(15)), (2_000, 2, 2), "its own, and the expression");
+}
+
+#[test]
+fn names_and_expressions_mean_whole_names() {
+    for (pattern, name, meant) in [
+        ("d.a", "d.a", true),
+        ("D.A", "d.a", true),
+        ("d.a", "dxa", true),
+        ("d.a", "d.ab", false),
+        ("d.a_1-x", "d.a_1-x", true),
+        ("d\\..*", "d.a", true),
+        ("d\\.a", "dxa", false),
+        ("d.(", "d.(", true),
+        ("d.ä", "d.Ä", true),
+    ] {
+        assert_eq!(means(pattern, name), meant, "{pattern} {name}");
+    }
 }
 
 #[test]

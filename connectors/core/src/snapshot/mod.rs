@@ -16,6 +16,6 @@ mod state;
 
 pub use chunk::{Chunk, ChunkOrder, ChunkReader, ChunkRow, Status, Step, Strategy, means, read_chunk};
 pub use copied::{Advance, COPIED, Copied, Range};
-pub use incremental::{Closed, Incremental, Limits, Queued};
+pub use incremental::{Closed, Incremental, Limits, Pattern, Queued};
 pub use spread::{Spread, portion_of};
 pub use state::{KeyText, is_state};

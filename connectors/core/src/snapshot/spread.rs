@@ -9,7 +9,7 @@
 
 use std::collections::BTreeMap;
 
-use serde_json::Value as Json;
+use serde_json::{Value as Json, json};
 use sha2::{Digest, Sha256};
 
 use super::{Copied, Range};
@@ -21,17 +21,27 @@ pub struct Spread {
     pub id: String,
     /// Tasks that read, the first one included.
     pub portions: usize,
+    /// Tells what was to be read from any other choice: tasks that were configured otherwise have no part.
+    pub choice: String,
 }
 
 impl Spread {
-    pub fn new(portions: usize) -> Self {
-        Self { id: uuid::Uuid::new_v4().to_string(), portions }
+    pub fn new(portions: usize, choice: String) -> Self {
+        Self { id: uuid::Uuid::new_v4().to_string(), portions, choice }
+    }
+
+    pub(super) fn write(&self) -> Json {
+        json!({"id": self.id, "portions": self.portions, "choice": self.choice})
     }
 
     pub(super) fn read(json: &Json) -> Result<Self, String> {
-        let id = json.get("id").and_then(Json::as_str).ok_or("'spread' has no id")?;
+        let text = |name: &str| json.get(name).and_then(Json::as_str).map(str::to_owned);
         let portions = json.get("portions").and_then(Json::as_u64).and_then(|n| usize::try_from(n).ok());
-        Ok(Self { id: id.to_owned(), portions: portions.ok_or("'spread' has no number of portions")? })
+        Ok(Self {
+            id: text("id").ok_or("'spread' has no id")?,
+            portions: portions.ok_or("'spread' has no number of portions")?,
+            choice: text("choice").ok_or("'spread' has no choice")?,
+        })
     }
 }
 
@@ -73,6 +83,7 @@ impl Copied {
         Self {
             open: open.filter(|(_, ranges)| !ranges.is_empty()).collect(),
             spread: self.spread.clone(),
+            filters: self.filters.clone(),
             ..Self::default()
         }
     }
@@ -85,6 +96,7 @@ impl Copied {
     /// Takes over how far another portion of the same plan has come.
     pub fn take_over(&mut self, portion: usize, other: &Self) {
         self.done.extend(other.done.iter().cloned());
+        self.filters.extend(other.filters.iter().map(|(name, filter)| (name.clone(), filter.clone())));
         for (name, ranges) in &mut self.open {
             ranges.retain(|_, range| {
                 if range.portion != portion {
@@ -149,7 +161,7 @@ mod tests {
     }
 
     fn plan(id: &str, portions: usize) -> Spread {
-        Spread { id: id.to_owned(), portions }
+        Spread { id: id.to_owned(), portions, choice: "c".to_owned() }
     }
 
     #[test]
@@ -165,7 +177,7 @@ mod tests {
         whole.divide("d.a", ranges(3));
         whole.divide("d.b", ranges(1));
         whole.spread_over(plan("x", 2));
-        let text = r#"{"done":[],"open":{"d.a":[[null,"k:010",false],["k:010","k:020",false,1],["k:020",null,false]],"d.b":[[null,null,false,1]]},"spread":{"id":"x","portions":2}}"#;
+        let text = r#"{"done":[],"open":{"d.a":[[null,"k:010",false],["k:010","k:020",false,1],["k:020",null,false]],"d.b":[[null,null,false,1]]},"filters":{},"spread":{"id":"x","portions":2,"choice":"c"}}"#;
         assert_eq!(whole.to_text(&Plain).unwrap(), text);
         assert_eq!(stored(&whole), whole);
         let mut second = stored(&whole.portion(1));
@@ -188,7 +200,7 @@ mod tests {
         let mut anew = whole.clone();
         anew.take_over(1, &second);
         anew.unspread();
-        let text = r#"{"done":["d.c"],"open":{"d.a":[["k:015","k:020",true]],"d.b":[[null,null,false]]}}"#;
+        let text = r#"{"done":["d.c"],"open":{"d.a":[["k:015","k:020",true]],"d.b":[[null,null,false]]},"filters":{}}"#;
         assert_eq!(anew.to_text(&Plain).unwrap(), text);
         second.complete();
         let second = stored(&second);

@@ -2,12 +2,16 @@
 //!
 //! Keys are texts that a connector makes ([`KeyText`]); those that Debezium wrote are serialised Java
 //! objects, which are not read: the collection then begins anew, so rows are repeated and none is left
-//! out.
+//! out. Many collections of one pattern are kept as the pattern, with the name from which on they are left:
+//! what is stored does not grow with the collections that a signal means.
+
+use std::borrow::{Borrow, Cow};
+use std::sync::Arc;
 
 use bytes::Bytes;
 use serde_json::{Value as Json, json};
 
-use super::Queued;
+use super::{Pattern, Queued};
 use crate::position::OffsetMap;
 use crate::signal::Condition;
 
@@ -22,6 +26,12 @@ const ENTRY_CORRELATION: &str = "incremental_snapshot_collections_correlation_id
 const SURROGATE: &str = "incremental_snapshot_collections_surrogate_key";
 /// Ours: the id is a pattern of a signal whose collections are not known yet, with the signal's conditions.
 const PATTERN: &str = "incremental_snapshot_collections_pattern";
+/// Ours: of a pattern, the name from which on collections are left, and what was taken out.
+const FROM: &str = "incremental_snapshot_collections_from";
+const WITHOUT: &str = "incremental_snapshot_collections_without";
+
+/// So many collections of one pattern are listed by name, as Debezium does with all.
+const LISTED: usize = 16;
 
 /// Members of an offset that belong here.
 pub fn is_state(member: &str) -> bool {
@@ -37,9 +47,9 @@ pub trait KeyText {
 }
 
 /// What is stored of a snapshot that is under way.
-#[derive(Debug, Clone, PartialEq, Eq, Default)]
-pub(super) struct Stored {
-    pub(super) queue: Vec<Queued>,
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(super) struct Stored<Q = Queued> {
+    pub(super) queue: Vec<Q>,
     pub(super) sent: Option<Bytes>,
     pub(super) maximum: Option<Bytes>,
     pub(super) correlation: Option<String>,
@@ -47,7 +57,13 @@ pub(super) struct Stored {
     pub(super) foreign_key: bool,
 }
 
-pub(super) fn write(stored: &Stored, keys: &dyn KeyText) -> OffsetMap {
+impl Default for Stored {
+    fn default() -> Self {
+        Self { queue: Vec::new(), sent: None, maximum: None, correlation: None, foreign_key: false }
+    }
+}
+
+pub(super) fn write<Q: Borrow<Queued>>(stored: &Stored<Q>, keys: &dyn KeyText) -> OffsetMap {
     let entry = |q: &Queued| {
         let mut entry = json!({
             ID: q.id,
@@ -57,13 +73,19 @@ pub(super) fn write(stored: &Stored, keys: &dyn KeyText) -> OffsetMap {
         if let Some(column) = &q.surrogate_key {
             entry[SURROGATE] = json!(column);
         }
-        if let Some(conditions) = &q.pattern {
-            entry[PATTERN] = conditions.iter().map(|c| json!([c.collection, c.filter])).collect();
+        if let Some(pattern) = &q.pattern {
+            entry[PATTERN] = pattern.conditions.iter().map(|c| json!([c.collection, c.filter])).collect();
+            if let Some(from) = &pattern.from {
+                entry[FROM] = json!(from);
+            }
+            if !pattern.without.is_empty() {
+                entry[WITHOUT] = json!(pattern.without);
+            }
         }
         entry
     };
     let mut offset = OffsetMap::new();
-    let entries: Vec<Json> = stored.queue.iter().map(entry).collect();
+    let entries: Vec<Json> = gathered(&stored.queue).iter().map(|q| entry(q)).collect();
     offset.insert(COLLECTIONS.into(), Json::Array(entries).to_string().into());
     for (name, key) in [(LAST, &stored.sent), (MAXIMUM, &stored.maximum)] {
         if let Some(key) = key {
@@ -74,6 +96,29 @@ pub(super) fn write(stored: &Stored, keys: &dyn KeyText) -> OffsetMap {
         offset.insert(CORRELATION.into(), correlation.as_str().into());
     }
     offset
+}
+
+/// The queue with many collections of one pattern as the pattern. The first collection stays by itself: the
+/// keys belong to it.
+fn gathered<Q: Borrow<Queued>>(queue: &[Q]) -> Vec<Cow<'_, Queued>> {
+    let Some((head, mut rest)) = queue.split_first() else { return Vec::new() };
+    let mut gathered = vec![Cow::Borrowed(head.borrow())];
+    while let Some(first) = rest.first().map(Borrow::borrow) {
+        let belongs = |q: &&Q| (*q).borrow().of == first.of && (*q).borrow().pattern.is_none();
+        let together = rest.iter().take_while(belongs).count();
+        match &first.of {
+            Some(of) if together > LISTED => {
+                let pattern = Pattern { from: Some(first.id.clone()), ..(**of).clone() };
+                let (id, correlation, surrogate_key) =
+                    (of.text.clone(), first.correlation.clone(), first.surrogate_key.clone());
+                let pattern = Some(Arc::new(pattern));
+                gathered.push(Cow::Owned(Queued { correlation, surrogate_key, pattern, ..Queued::named(id) }));
+            }
+            _ => gathered.extend(rest.iter().take(together.max(1)).map(|q| Cow::Borrowed(q.borrow()))),
+        }
+        rest = &rest[together.max(1)..];
+    }
+    gathered
 }
 
 /// `None`: no snapshot is under way. Errors: why the member cannot be used.
@@ -87,13 +132,27 @@ pub(super) fn read(offset: &OffsetMap, keys: &dyn KeyText) -> Result<Option<Stor
         Some(Condition { collection: text(0)?, filter: text(1)? })
     };
     let member = |entry: &Json, name: &str| entry.get(name).and_then(Json::as_str).map(str::to_owned);
+    let texts = |entry: &Json, name: &str| {
+        let all = entry.get(name).and_then(Json::as_array);
+        all.into_iter().flatten().filter_map(|text| text.as_str().map(str::to_owned)).collect()
+    };
+    let pattern = |entry: &Json| {
+        let conditions = entry.get(PATTERN).and_then(Json::as_array)?;
+        Some(Arc::new(Pattern {
+            text: member(entry, ID)?,
+            conditions: conditions.iter().filter_map(condition).collect(),
+            from: member(entry, FROM),
+            without: texts(entry, WITHOUT),
+        }))
+    };
     let queued = |entry: &Json| {
         Some(Queued {
             id: member(entry, ID)?,
             condition: member(entry, CONDITION).map(|c| unwrapped(&c).to_owned()),
             correlation: member(entry, ENTRY_CORRELATION),
             surrogate_key: member(entry, SURROGATE),
-            pattern: entry.get(PATTERN).and_then(Json::as_array).map(|all| all.iter().filter_map(condition).collect()),
+            pattern: pattern(entry),
+            of: None,
         })
     };
     let queue: Vec<Queued> = entries.iter().filter_map(queued).collect();
@@ -144,10 +203,11 @@ pub(super) mod tests {
     #[test]
     fn there_and_back_without_more_parentheses_each_time() {
         let condition = Condition { collection: "a\\.c".into(), filter: "{}".into() };
+        let pattern = Pattern { text: "a\\..*".into(), conditions: vec![condition], ..Pattern::default() };
         let stored = Stored {
             queue: vec![
                 queued("a.b", Some("{x: 1}")),
-                Queued { pattern: Some(vec![condition]), ..queued("a\\..*", None) },
+                Queued { pattern: Some(Arc::new(pattern)), ..queued("a\\..*", None) },
             ],
             sent: Some(Bytes::from_static(b"7")),
             maximum: Some(Bytes::from_static(b"9")),
@@ -165,6 +225,32 @@ pub(super) mod tests {
             offset = write(&read, &Plain);
         }
         assert!(offset.keys().all(|member| is_state(member)));
+    }
+
+    /// What is stored does not grow with the collections that a pattern means.
+    #[test]
+    fn many_collections_are_stored_as_their_pattern() {
+        let pattern = Pattern { text: "d\\..*".into(), without: vec!["d.c0017".into()], ..Pattern::default() };
+        let pattern = Arc::new(pattern);
+        let of_pattern = |n: usize| Queued { of: Some(pattern.clone()), ..queued(&format!("d.c{n:04}"), None) };
+        let queue = |first: usize| {
+            let mut queue: Vec<_> = (first..5_000).map(of_pattern).collect();
+            queue.insert(0, queued("d.first", None));
+            queue.push(queued("e.last", None));
+            Stored { queue, ..Stored::default() }
+        };
+        let offset = write(&queue(0), &Plain);
+        assert!(Json::Object(offset.clone()).to_string().len() < 1_000);
+        let read_back = read(&offset, &Plain).unwrap().unwrap();
+        let ids: Vec<&str> = read_back.queue.iter().map(|q| &*q.id).collect();
+        assert_eq!(ids, ["d.first", "d\\..*", "e.last"]);
+        let kept = read_back.queue[1].pattern.as_ref().unwrap();
+        assert_eq!((kept.from.as_deref(), &kept.without), (Some("d.c0000"), &pattern.without));
+        assert!(!kept.reads("d.c0017") && kept.reads("d.c0018") && !kept.reads("d.bbb"));
+        assert_eq!(read(&write(&read_back, &Plain), &Plain).unwrap().unwrap(), read_back);
+        // The end is listed by name.
+        let few = read(&write(&queue(4_990), &Plain), &Plain).unwrap().unwrap();
+        assert_eq!(few.queue.len(), 12);
     }
 
     #[test]

@@ -32,7 +32,7 @@ fn event(op: &'static str, after: &str) -> Record {
         value: Datum::new(Arc::new(envelope.named("p.d.outbox.Envelope")), Value::Struct(values)),
         headers: Headers::default(),
         timestamp: None,
-        position: Position(Bytes::from_static(b"p")),
+        position: Position::new(Bytes::from_static(b"p")),
     }
 }
 

@@ -63,7 +63,7 @@ fn record(event: Event<'_>) -> Record {
         value: Datum::new(Arc::new(envelope.named("p.d.c.Envelope")), Value::Struct(values)),
         headers: Headers::default(),
         timestamp: Some(9),
-        position: Position(Bytes::from_static(b"p")),
+        position: Position::new(Bytes::from_static(b"p")),
     }
 }
 

@@ -31,7 +31,7 @@ impl PositionCodec for Texts {
         Ok(())
     }
     fn change_id(&self, position: &Position) -> ChangeId {
-        let text = String::from_utf8(position.0.to_vec()).unwrap();
+        let text = String::from_utf8(position.place.to_vec()).unwrap();
         let (lsn, seq) = text.split_once('/').unwrap();
         ChangeId { lsn: lsn.to_owned(), seq: seq.to_owned() }
     }
@@ -229,7 +229,7 @@ impl Table<'_> {
             value: Datum::none(),
             headers: Headers::default(),
             timestamp: None,
-            position: Position(Bytes::copy_from_slice(change["at"].as_str().unwrap().as_bytes())),
+            position: Position::new(Bytes::copy_from_slice(change["at"].as_str().unwrap().as_bytes())),
         };
         if change["tableChanges"].is_array() {
             record.value = self.definition(change);
@@ -265,7 +265,7 @@ fn written(datum: &Datum) -> Option<String> {
 fn shown(record: &Record) -> String {
     let texts = record.headers.iter().map(|h| (h.name.to_string(), Json::String(text_of(&h.value).unwrap())));
     let headers = Json::Object(texts.collect());
-    let at = String::from_utf8(record.position.0.to_vec()).unwrap();
+    let at = String::from_utf8(record.position.place.to_vec()).unwrap();
     let [key, value] = [&record.key, &record.value].map(|datum| written(datum).unwrap_or("null".to_owned()));
     let partition = record.partition.map_or("any".to_owned(), |n| n.to_string());
     format!("{} {partition} {at} {headers}\n  {key}\n  {value}", record.topic)

@@ -38,7 +38,7 @@ pub(super) fn record(value: Datum) -> Record {
         value,
         headers: Headers::default(),
         timestamp: None,
-        position: Position(Bytes::from_static(b"p")),
+        position: Position::new(Bytes::from_static(b"p")),
     }
 }
 
