@@ -57,7 +57,7 @@ pub use node::{Node, NodeHandle, ShutdownReport};
 pub use progress::Wait;
 pub use registry::Registry;
 pub use settings::NodeOptions;
-pub use view::{Activity, ErrorView, NodeView, PartitionView, SnapshotView, TableView, UnitView};
+pub use view::{Activity, AwayView, ErrorView, NodeView, PartitionView, SnapshotView, TableView, UnitView};
 
 /// Runs `main` on this thread inside an actix system whose tokio runtime has `threads` workers
 /// (`None`: one per core). Actors share this thread with `main`; whatever is spawned with

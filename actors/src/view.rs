@@ -8,7 +8,7 @@ use std::sync::atomic::Ordering;
 use std::time::{Duration, Instant};
 
 use thalweg_core::position::{OffsetMap, SourcePartition};
-use thalweg_core::progress::LagView;
+use thalweg_core::progress::{Absence, LagView};
 use thalweg_core::queue::Limits;
 use thalweg_core::tolerance::ErrorCounters;
 
@@ -118,6 +118,8 @@ pub struct PartitionView {
     pub last_empty_poll: Duration,
     /// Since the source last answered.
     pub since_contact: Option<Duration>,
+    /// The source does not answer, and its connector tries again by itself.
+    pub away: Option<AwayView>,
     pub snapshot: Option<SnapshotView>,
     /// Collections that are being snapshotted or were, by name.
     pub tables: Vec<TableView>,
@@ -162,6 +164,28 @@ impl fmt::Display for Activity {
             }
             Self::Failed => f.write_str("failed"),
         }
+    }
+}
+
+/// A source that is away while its reader goes on trying.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct AwayView {
+    pub since: Duration,
+    /// Attempts that failed.
+    pub attempts: u32,
+    pub why: String,
+}
+
+impl From<Absence> for AwayView {
+    fn from(absence: Absence) -> Self {
+        Self { since: absence.since.elapsed(), attempts: absence.attempts, why: absence.why }
+    }
+}
+
+impl fmt::Display for AwayView {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let Self { since, attempts, why } = self;
+        write!(f, "the source has not answered for {:.1} s, {attempts} attempts failed: {why}", since.as_secs_f64())
     }
 }
 
@@ -267,6 +291,7 @@ impl PartitionView {
             last_event_poll: Duration::from_millis(progress.last_event_poll_ms.load(Ordering::Relaxed)),
             last_empty_poll: Duration::from_millis(progress.last_empty_poll_ms.load(Ordering::Relaxed)),
             since_contact: since(progress.last_contact_ms.load(Ordering::Relaxed)),
+            away: progress.absence().map(AwayView::from),
             snapshot,
             tables: memory.tables(),
         }

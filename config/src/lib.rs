@@ -5,7 +5,7 @@
 //! `validate` checks against the tables of `option` (one `value` at a time, with the list syntax of
 //! `rule`) and yields `settings`; `reply` shows the outcome over REST; `node`, `connector` and
 //! `debezium` hold the tables that nodes and connectors share; `reference` prints tables as
-//! documentation; `mask` hides credentials in what is logged.
+//! documentation; `mask` hides credentials in what is logged, `sanitize` what a user wants hidden.
 //!
 //! It does not: connect to anything, know a connector, or log a value.
 
@@ -21,6 +21,7 @@ pub mod provider;
 pub mod reference;
 pub mod reply;
 pub mod rule;
+pub mod sanitize;
 pub mod secret;
 pub mod settings;
 pub mod validate;

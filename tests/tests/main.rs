@@ -4,6 +4,7 @@ mod architecture;
 mod avro;
 mod dead_letters;
 mod doors;
+mod fuzz;
 mod golden;
 mod health;
 mod lifecycle;

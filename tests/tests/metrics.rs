@@ -6,7 +6,7 @@ use std::time::Duration;
 
 use anyhow::{Context, Result};
 use bson::{Document, doc};
-use thalweg_tests::{Cluster, Topic, until};
+use thalweg_tests::{Cluster, ReplicaSet, Topic, until};
 
 use crate::shared::{connector, kafka, mongo, unique, with};
 
@@ -82,5 +82,40 @@ async fn counters_of_a_connector_say_what_was_read() -> Result<()> {
         let metric = line.split(' ').next().unwrap_or_default();
         assert!(documented.contains(&format!("`{metric}")) || documented.contains(&format!(" {metric}")), "{metric}");
     }
+    Ok(())
+}
+
+/// A stream whose server is away: its task goes on trying, and says so.
+#[tokio::test(flavor = "multi_thread")]
+async fn a_source_that_is_away_is_told_and_so_is_its_return() -> Result<()> {
+    let (broker, mut set) = (kafka().await?, ReplicaSet::single().await?);
+    let cluster = Cluster::start(1, &broker.bootstrap(), &[]).await?;
+    let (name, database) = (unique("away"), unique("db"));
+    let rest = cluster.rest()?;
+    let options = [
+        ("connect.backoff.initial.delay.ms", "100"),
+        ("connect.backoff.max.delay.ms", "500"),
+        ("mongodb.server.selection.timeout.ms", "500"),
+    ];
+    rest.create(&name, with(connector(&set, &name, &database), &options)).await?;
+    rest.awaits(&name, 1, "RUNNING").await?;
+    let is = |connected: f64| {
+        let (rest, name) = (&rest, &name);
+        async move {
+            let page = rest.get("/metrics").await?.1.as_str().context("text")?.to_owned();
+            let served = samples(&page, name).get("debezium_metrics_Connected").copied();
+            let task = rest.get(&format!("/connectors/{name}/status")).await?.1["tasks"][0].take();
+            let retrying = task["retrying"][0].as_str().is_some_and(|text| text.contains("has not answered for"));
+            let told = served == Some(connected) && task["state"] == "RUNNING" && retrying == (connected == 0.0);
+            Ok(told.then_some(()))
+        }
+    };
+    until("the stream is open", SOON, || is(1.0)).await?;
+    set.members[0].kill()?;
+    until("the server is away", SOON, || is(0.0)).await?;
+    set.members[0].start()?;
+    until("the stream is open again", 2 * SOON, || is(1.0)).await?;
+    set.client().await?.database(&database).collection::<Document>("c").insert_one(doc! {"_id": 1}).await?;
+    Topic::read(&broker.bootstrap(), &format!("{name}.{database}.c"))?.take(1, SOON).await?;
     Ok(())
 }

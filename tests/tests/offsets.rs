@@ -63,6 +63,14 @@ async fn run_04_offsets_are_changed_only_while_stopped_and_a_reset_starts_anew()
     let wrong = json!({"offsets": [{"partition": {"wrong": "x"}, "offset": {"sec": 1}}]});
     assert_eq!(patch(&rest, &path, &wrong).await?.0, 400);
     assert_eq!(patch(&rest, &path, &json!({"offsets": []})).await?.0, 400);
+    // Another connector's: refused, unless it is to be removed.
+    let mut foreign =
+        json!({"offsets": [{"partition": {"server_id": "other"}, "offset": last["offsets"][0]["offset"]}]});
+    let (status, body) = patch(&second, &path, &foreign).await?;
+    assert_eq!(status, 400, "{body}");
+    assert!(body["message"].as_str().is_some_and(|m| m.contains(&format!("its topic.prefix is '{name}'"))), "{body}");
+    foreign["offsets"][0]["offset"] = Value::Null;
+    assert_eq!(patch(&second, &path, &foreign).await?.0, 200);
     assert_eq!(rest.get(&path).await?.1, last);
     let (status, body) = second.delete(&path).await?;
     assert!(body["message"].as_str().is_some_and(|m| m.contains("reset successfully")), "{status} {body}");

@@ -48,7 +48,7 @@ fn plain(message: &Received, database: &str) -> Value {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn messages_of_the_format_repstance_and_their_repeats() -> Result<()> {
+async fn cnv_07_messages_of_the_format_repstance_and_their_repeats() -> Result<()> {
     let (broker, set) = (kafka().await?, mongo().await?);
     let cluster = Cluster::start(1, &broker.bootstrap(), &[]).await?;
     let (name, database) = (unique("repstance"), unique("db"));

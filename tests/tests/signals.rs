@@ -125,6 +125,42 @@ async fn signals_outlive_the_node_that_has_read_them() -> Result<()> {
         .await
 }
 
+/// The user's own stages hide the watermarks: that is said, and the stream goes on.
+#[tokio::test(flavor = "multi_thread")]
+async fn watermarks_that_a_pipeline_hides_are_missed_in_words() -> Result<()> {
+    let (broker, set) = (kafka().await?, mongo().await?);
+    let cluster = Cluster::start(1, &broker.bootstrap(), &[]).await?;
+    let (name, database) = (unique("hidden"), unique("db"));
+    let db = set.client().await?.database(&database);
+    let rows = db.collection::<Document>("a");
+    rows.insert_one(doc! {"_id": 1}).await?;
+    let dir = tempfile::tempdir()?;
+    let file = dir.path().join("signals.txt");
+    let options = [
+        ("snapshot.mode", "no_data"),
+        ("signal.data.collection", &*format!("{database}.signals")),
+        ("signal.enabled.channels", "file"),
+        ("signal.poll.interval.ms", "100"),
+        ("signal.file", file.to_str().context("path")?),
+        ("cursor.pipeline", r#"[{"$match": {"ns.coll": "a"}}]"#),
+        ("cursor.max.await.time.ms", "50"),
+    ];
+    let rest = cluster.rest()?;
+    rest.create(&name, with(connector(set, &name, &database), &options)).await?;
+    rest.awaits(&name, 1, "RUNNING").await?;
+    rest.awaits_offset(&name).await?;
+    let data = json!({"data-collections": [format!("{database}.a")]});
+    std::fs::write(&file, json!({"id": "ask", "type": "execute-snapshot", "data": data}).to_string())?;
+    let said = "the incremental snapshot waits for its watermark, which the stream has passed without showing it";
+    let log = || cluster.nodes[0].log();
+    until("the log says what is wrong", SOON, || async { Ok(log().contains(said).then_some(())) }).await?;
+    assert_eq!(log().matches(said).count(), 1, "not with every answer of the server");
+    rows.insert_one(doc! {"_id": 2}).await?;
+    let change = Topic::read(&broker.bootstrap(), &format!("{name}.{database}.a"))?.take(1, SOON).await?;
+    assert_eq!(change[0].value_json()["op"], "c");
+    Ok(())
+}
+
 #[tokio::test(flavor = "multi_thread")]
 async fn an_incremental_snapshot_goes_on_where_its_owner_died() -> Result<()> {
     const ROWS: i32 = 12_000;

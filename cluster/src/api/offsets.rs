@@ -3,7 +3,9 @@
 use std::time::Duration;
 
 use serde_json::{Map, Value, json};
+use thalweg_config::Properties;
 use thalweg_core::position::{OffsetMap, SourcePartition, is_shown};
+use thalweg_core::source::Connector;
 
 use super::{Api, ApiError, ApiResult};
 use crate::raft::command::{OffsetChange, PartitionText, TargetState};
@@ -50,10 +52,11 @@ impl Api {
             }
         };
         let revision = self.require_stopped(name).await?;
-        let mut changes = Vec::with_capacity(rows.len());
-        for row in rows {
-            changes.push(self.offset_change(name, row)?);
-        }
+        let raw = self.with(name, |c| c.config.clone())?;
+        let connector = self.registry.connector_of(&raw).cloned().map_err(|e| ApiError::internal(e.message))?;
+        let config = self.resolved(raw).await?;
+        let change = |row| offset_change(&*connector, &config, row);
+        let changes = rows.iter().map(change).collect::<ApiResult<Vec<_>>>()?;
         let change = OffsetChange::Set(changes);
         self.propose(CommandV1::AlterOffsets { name: name.into(), expect_revision: Some(revision), change }).await?;
         Ok(confirmed("altered"))
@@ -120,38 +123,47 @@ impl Api {
         while ending() && changes.changed().await.is_ok() {}
     }
 
-    fn offset_change(&self, name: &str, row: &Value) -> ApiResult<(PartitionText, Option<String>)> {
-        let Some(partition) = row.get("partition").and_then(Value::as_object) else {
-            return Err(ApiError::bad_request("Each entry of 'offsets' needs a 'partition' that is an object"));
-        };
-        let connector = self
-            .with(name, |c| self.registry.connector_of(&c.config).cloned())?
-            .map_err(|e| ApiError::internal(e.message))?;
-        let shown = Value::Object(partition.clone());
-        connector
-            .codec()
-            .check_partition(partition)
-            .map_err(|e| ApiError::bad_request(format!("The partition {shown} is not valid: {e}")))?;
-        let offset = match row.get("offset") {
-            None | Some(Value::Null) => None,
-            Some(Value::Object(offset)) => {
-                let offset: &OffsetMap = offset;
-                connector.codec().from_offset(offset).map_err(|e| {
-                    ApiError::bad_request(format!("The offset for partition {shown} is not valid: {e}"))
-                })?;
-                Some(Value::Object(offset.clone()).to_string())
-            }
-            Some(_) => {
-                return Err(ApiError::bad_request(format!(
-                    "The offset for partition {shown} is neither an object nor null"
-                )));
-            }
-        };
-        let partition = SourcePartition::from_map(partition);
-        let text =
-            PartitionText { canonical: partition.canonical().to_string(), original: partition.original().to_string() };
-        Ok((text, offset))
+    /// A configuration as its tasks have it. Files that references name are read aside: they may be slow.
+    async fn resolved(&self, raw: Properties) -> ApiResult<Properties> {
+        let providers = self.registry.providers().clone();
+        let resolving = tokio::task::spawn_blocking(move || providers.resolve(&raw).properties);
+        resolving.await.map_err(|e| ApiError::internal(format!("Reading the configuration broke off: {e}")))
     }
+}
+
+/// What one entry of a request asks for. A position is taken only for what a task will look for; a
+/// partition that was left behind can always be removed.
+fn offset_change(
+    connector: &dyn Connector,
+    config: &Properties,
+    row: &Value,
+) -> ApiResult<(PartitionText, Option<String>)> {
+    let Some(members) = row.get("partition").and_then(Value::as_object) else {
+        return Err(ApiError::bad_request("Each entry of 'offsets' needs a 'partition' that is an object"));
+    };
+    let partition = SourcePartition::from_map(members);
+    let shown = partition.original();
+    let invalid = |e| ApiError::bad_request(format!("The partition {shown} is not valid: {e}"));
+    connector.codec().check_partition(members).map_err(invalid)?;
+    let offset = match row.get("offset") {
+        None | Some(Value::Null) => None,
+        Some(Value::Object(offset)) => {
+            let offset: &OffsetMap = offset;
+            connector.check_owner(&partition, config).map_err(invalid)?;
+            connector
+                .codec()
+                .from_offset(offset)
+                .map_err(|e| ApiError::bad_request(format!("The offset for partition {shown} is not valid: {e}")))?;
+            Some(Value::Object(offset.clone()).to_string())
+        }
+        Some(_) => {
+            return Err(ApiError::bad_request(format!(
+                "The offset for partition {shown} is neither an object nor null"
+            )));
+        }
+    };
+    let text = PartitionText { canonical: partition.canonical().to_string(), original: shown.to_string() };
+    Ok((text, offset))
 }
 
 #[cfg(test)]

@@ -155,6 +155,8 @@ fn unit_detail(unit: &UnitView) -> Map<String, Value> {
         }
         if let Activity::Retrying { .. } = partition.activity {
             retrying.push(partition.activity.to_string());
+        } else if let Some(away) = &partition.away {
+            retrying.push(away.to_string());
         }
     }
     if !progress.is_empty() {

@@ -6,7 +6,7 @@ use std::time::Duration;
 use thalweg_actors::Registry;
 use thalweg_config::parse::Reading;
 use thalweg_config::provider::Resolution;
-use thalweg_config::{Properties, Validation};
+use thalweg_config::{Properties, Validation, sanitize};
 use thalweg_core::convert::Role;
 use thalweg_core::delivery::DeliveryMode;
 use thalweg_core::naming::NameAdjustment;
@@ -88,6 +88,7 @@ fn options(registry: &Registry, worker: &Properties, raw: &Properties) -> ApiRes
     }
     validation = validation.merge(thalweg_core::transform::validate(config, registry.transforms()));
     validation.conclude(thalweg_config::connector::is_strict(config));
+    sanitize::hide(&mut validation, config);
     resolution.references.hide_validation(&mut validation);
     let unresolved = resolution.warnings.clone();
     Ok((Checked { validation, report: CheckReport::default(), unresolved }, resolution))
@@ -124,6 +125,7 @@ pub async fn check(
     let (mut checked, resolution) = options_aside(registry, worker, raw).await?;
     let connector = registry.connector_of(raw).map_err(|e| ApiError::bad_request(e.message))?;
     checked.report = connector.check(&resolution.properties, &mut checked.validation, deadline).await;
+    sanitize::hide(&mut checked.validation, &resolution.properties);
     resolution.references.hide_validation(&mut checked.validation);
     Ok(checked)
 }

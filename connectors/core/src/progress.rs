@@ -3,7 +3,7 @@
 //! Raised once per batch by the reader and the encoder; relaxed atomics, no lock on the data path.
 
 use std::collections::BTreeMap;
-use std::sync::atomic::{AtomicI64, AtomicU64, AtomicUsize, Ordering};
+use std::sync::atomic::{AtomicBool, AtomicI64, AtomicU64, AtomicUsize, Ordering};
 use std::time::{Duration, Instant};
 
 use parking_lot::Mutex;
@@ -51,7 +51,20 @@ pub struct PartitionProgress {
     pub last_empty_poll_ms: AtomicU64,
     /// Waits under way that were asked for.
     rests: AtomicUsize,
+    /// Whether there is an [`Absence`]: spares the lock while all is well.
+    is_away: AtomicBool,
+    away: Mutex<Option<Absence>>,
     snapshot: Mutex<Option<SnapshotState>>,
+}
+
+/// A source that does not answer and is tried again.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Absence {
+    pub since: Instant,
+    /// Attempts that failed.
+    pub attempts: u32,
+    /// Why the last one did; without secrets.
+    pub why: String,
 }
 
 /// How old changes are when they are read, in milliseconds.
@@ -153,6 +166,25 @@ impl PartitionProgress {
     pub fn is_resting(&self) -> bool {
         self.rests.load(Ordering::Relaxed) > 0
     }
+    /// The source did not answer and is tried again: status and metrics say so until
+    /// [`PartitionProgress::end_absence`].
+    pub fn source_away(&self, attempts: u32, why: &str) {
+        let mut away = self.away.lock();
+        let since = away.as_ref().map_or_else(Instant::now, |known| known.since);
+        *away = Some(Absence { since, attempts, why: why.to_owned() });
+        self.is_away.store(true, Ordering::Release);
+    }
+    /// The source answers, or nobody asks it any more. Cheap enough for every answer.
+    pub fn end_absence(&self) {
+        if self.is_away.load(Ordering::Acquire) {
+            *self.away.lock() = None;
+            self.is_away.store(false, Ordering::Release);
+        }
+    }
+    /// `None`: the source answers, as far as is known.
+    pub fn absence(&self) -> Option<Absence> {
+        self.away.lock().clone()
+    }
     pub fn count(counter: &AtomicU64, n: u64) {
         counter.fetch_add(n, Ordering::Relaxed);
     }
@@ -203,6 +235,21 @@ mod tests {
         assert!(lag.is_some_and(|l| (l.average - 700.0 / 3.0).abs() < 1e-9));
         assert_eq!(progress.last_event_ms.load(Ordering::Relaxed), 3_000);
         assert_eq!(progress.source_time_ms.load(Ordering::Relaxed), 3_500);
+    }
+
+    #[test]
+    fn an_absence_begins_with_the_first_failure_and_ends_with_an_answer() {
+        let progress = PartitionProgress::default();
+        progress.end_absence();
+        assert_eq!(progress.absence(), None);
+        progress.source_away(1, "refused");
+        let first = progress.absence();
+        progress.source_away(2, "reset");
+        let second = progress.absence();
+        assert_eq!(second.as_ref().map(|a| (a.attempts, &*a.why)), Some((2, "reset")));
+        assert_eq!(second.map(|a| a.since), first.map(|a| a.since));
+        progress.end_absence();
+        assert_eq!(progress.absence(), None);
     }
 
     #[test]

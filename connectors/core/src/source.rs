@@ -61,6 +61,15 @@ pub trait Connector: Send + Sync + 'static {
 
     fn codec(&self) -> &dyn PositionCodec;
 
+    /// Whether a task of this configuration can ever look for a position of `partition`, whose shape is
+    /// right. Asked before somebody's position is stored there.
+    ///
+    /// # Errors
+    /// Why none can; for the answer of the REST call that brought it.
+    fn check_owner(&self, _partition: &SourcePartition, _config: &Properties) -> Result<(), String> {
+        Ok(())
+    }
+
     /// Opens a task. No lasting connection is needed yet; partitions connect when they open.
     fn open(&self, task: TaskSpec) -> Result<Box<dyn SourceTask>>;
 }

@@ -17,6 +17,7 @@ use thalweg_core::error::Result;
 use thalweg_core::{Error, ErrorKind, Phase};
 
 use crate::client::{Client, TopicState};
+use crate::embedded;
 use crate::errors;
 use crate::topic_rules::{TopicRules, TopicSpec};
 use crate::trouble::PlainContext;
@@ -85,6 +86,11 @@ impl TopicKeeper {
     }
 
     async fn create_if_missing(&self, topic: &Arc<str>, spec: TopicSpec) -> Result<()> {
+        let servers = self.admin.get("bootstrap.servers").unwrap_or_default().to_owned();
+        let (name, partitions) = (topic.clone(), spec.partitions);
+        if let Some(made) = blocking(move || Ok(embedded::make_topic(&servers, &name, partitions))).await? {
+            return made;
+        }
         match self.ask(topic, Client::describe_topic).await? {
             TopicState::Exists => return Ok(()),
             TopicState::Missing => {}

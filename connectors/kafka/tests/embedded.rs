@@ -9,6 +9,8 @@ use std::time::Duration;
 
 use anyhow::{Context, Result};
 use common::{LONG, Sender, by_partition, read_all, topic, with, worker};
+use rdkafka::ClientConfig;
+use rdkafka::consumer::{BaseConsumer, Consumer};
 use thalweg_config::Properties;
 use thalweg_core::ErrorKind;
 use thalweg_core::delivery::{DeliveryMode, Refused};
@@ -427,5 +429,37 @@ fn a_stop_does_not_wait_for_an_opening() -> Result<()> {
     let started = std::time::Instant::now();
     drop(runtime);
     assert!(started.elapsed() < Duration::from_secs(5), "{:?}", started.elapsed());
+    Ok(())
+}
+
+fn partitions_of(bootstrap: &str, topic: &str) -> Result<usize> {
+    let client: BaseConsumer = ClientConfig::new().set("bootstrap.servers", bootstrap).create()?;
+    let metadata = client.fetch_metadata(Some(topic), LONG)?;
+    Ok(metadata.topics().first().context("topic")?.partitions().len())
+}
+
+/// What `thalweg run --dev` is asked for when topics are to be made: those of `topic.creation.*`, and the
+/// one of dead letters, which has rules of its own.
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn topics_with_rules_can_be_had() -> Result<()> {
+    let broker = EmbeddedBroker::start().await?;
+    let dead = [("errors.deadletterqueue.topic.name", "dead"), ("errors.tolerance", "all")];
+    let rules = [("topic.creation.default.partitions", "2"), ("topic.creation.default.replication.factor", "1")];
+    for (at, (properties, name)) in [(dead, "dead"), (rules, "shop.rules")].into_iter().enumerate() {
+        for mode in MODES {
+            let name = Arc::from(name);
+            let properties = Properties::from(properties);
+            let mut sender =
+                Sender::open(broker.bootstrap_servers(), &format!("rules{at}{mode:?}"), mode, &properties).await?;
+            let started = std::time::Instant::now();
+            sender.producer.prepare_topic(&name).await?;
+            assert!(started.elapsed() < Duration::from_secs(5), "{:?}", started.elapsed());
+            sender.send(&name, Some("k"), Some(b"v")).await?;
+            sender.flush(LONG).await?;
+        }
+        assert_eq!(read_all(broker.bootstrap_servers(), name, true)?.len(), MODES.len());
+        let partitions = if name == "dead" { 1 } else { 2 };
+        assert_eq!(partitions_of(broker.bootstrap_servers(), name)?, partitions);
+    }
     Ok(())
 }

@@ -25,6 +25,7 @@ use crate::namespace::Namespace;
 use crate::options::MongoConfig;
 use crate::place::{self, PlaceText};
 use crate::signals;
+use crate::unseen::{Answer, Unseen};
 
 /// Blocking snapshots that wait for their turn.
 pub(crate) const BLOCKING_AHEAD: usize = 16;
@@ -75,6 +76,7 @@ pub(crate) struct AdHoc {
     chunks: Result<Arc<Chunks>, &'static str>,
     arrivals: (mpsc::Sender<Chunk<Row>>, mpsc::Receiver<Chunk<Row>>),
     worker: Option<Worker>,
+    unseen: Unseen,
     blocking: mpsc::Sender<BlockingSnapshot>,
     /// Blocking snapshots that have not ended, with the signal that asked for one, if it came from the inbox.
     asked: VecDeque<Option<Mark>>,
@@ -105,6 +107,7 @@ impl AdHoc {
             chunks,
             arrivals: mpsc::channel(2),
             worker: None,
+            unseen: Unseen::default(),
             blocking,
             asked: VecDeque::new(),
             inbox,
@@ -121,6 +124,22 @@ impl AdHoc {
     /// Whether the stream has to wait for a chunk.
     pub(crate) fn is_waiting(&self) -> bool {
         self.incremental.is_waiting()
+    }
+
+    /// An answer of the stream was read to its end, at this wall clock; `newest_ms` is the time of its
+    /// last change.
+    pub(crate) fn passed(&mut self, newest_ms: Option<i64>, now_ms: i64) {
+        let written = || self.worker.as_ref().is_some_and(|worker| worker.task.is_finished());
+        let awaited = self.incremental.is_reading() && written();
+        if self.unseen.see(Answer { awaited, newest_ms, now_ms }, std::time::Instant::now()) {
+            warn!(
+                signal_collection = self.signals.as_ref().map(ToString::to_string),
+                "the incremental snapshot waits for its watermark, which the stream has passed without showing it: a \
+                 stage of cursor.pipeline keeps back inserts into the signal collection (or, with \
+                 incremental.snapshot.watermarking.strategy=insert_delete, its deletes); let them pass and restart the \
+                 task, or stop the snapshot"
+            );
+        }
     }
 
     /// What the position has to hold from now on.

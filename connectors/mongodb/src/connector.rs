@@ -7,8 +7,9 @@ use std::time::Duration;
 use async_trait::async_trait;
 use mongodb::Client;
 use parking_lot::Mutex;
+use serde_json::Value;
 use thalweg_config::{OptionTable, Properties, Validation};
-use thalweg_core::position::PositionCodec;
+use thalweg_core::position::{PositionCodec, SourcePartition};
 use thalweg_core::source::{CheckReport, Connector, Plugin, SourceTask, TaskSpec};
 use thalweg_core::transform::TransformClass;
 use thalweg_core::{Error, ErrorKind, Phase};
@@ -156,6 +157,18 @@ impl Connector for MongoDbConnector {
 
     fn codec(&self) -> &dyn PositionCodec {
         &MongoCodec
+    }
+
+    fn check_owner(&self, partition: &SourcePartition, config: &Properties) -> Result<(), String> {
+        let Ok(config) = MongoConfig::parse(config) else { return Ok(()) };
+        let prefix = &*config.topic_prefix;
+        match partition.to_map().get("server_id").and_then(Value::as_str) {
+            Some(server) if server != prefix => Err(format!(
+                "no task of this connector reads 'server_id' '{server}': its topic.prefix is '{prefix}'. Use \
+                 {{\"server_id\":\"{prefix}\"}}, or give the connector that topic.prefix"
+            )),
+            _ => Ok(()),
+        }
     }
 
     fn open(&self, task: TaskSpec) -> Result<Box<dyn SourceTask>, Error> {

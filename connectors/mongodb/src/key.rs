@@ -89,7 +89,7 @@ mod tests {
         [0, 0x11, 0x22, 0x33, 0x44, 0x55, 0x66, 0x77, 0x88, 0x99, 0xAA, 0xBB, 0xCC, 0xDD, 0xEE, 0xFF];
 
     #[test]
-    fn mgo_09_keys_of_all_types() {
+    fn mgo_09_t_21_t_25_keys_of_all_types() {
         for (id, text) in [
             (Bson::from(1234), "1234"),
             (2_147_483_657_i64.into(), "2147483657"),

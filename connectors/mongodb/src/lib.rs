@@ -56,6 +56,7 @@ pub mod token;
 mod topology;
 mod transaction;
 mod transforms;
+mod unseen;
 mod window;
 
 pub use connector::MongoDbConnector;

@@ -82,6 +82,7 @@ impl Link {
     }
 
     fn contact(&self) {
+        self.progress.end_absence();
         self.progress.last_contact_ms.store(SourceTime::now().ms, Ordering::Relaxed);
     }
 
@@ -164,6 +165,7 @@ async fn wait_out(
     };
     // A stream that worked until now is opened again at once: most elections are over by then.
     let delay = if outage.attempts() == 1 && phase == Phase::Stream { Duration::ZERO } else { delay };
+    progress.source_away(outage.attempts(), &said);
     warn!(
         error = said,
         attempt = outage.attempts(),

@@ -48,7 +48,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn delays_double_up_to_the_limit() {
+    fn t_19_delays_double_up_to_the_limit() {
         let mut outage =
             Outage { initial: Duration::from_secs(1), longest: Duration::from_secs(120), max_attempts: 16, failed: 0 };
         let mut delays = Vec::new();

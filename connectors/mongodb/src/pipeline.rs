@@ -233,7 +233,7 @@ mod tests {
     }
 
     #[test]
-    fn mgo_21_the_signal_collection_passes_but_is_no_list() {
+    fn mgo_21_t_55_the_signal_collection_passes_but_is_no_list() {
         let mut lists = FilterLists { signals: Namespace::parse("ops.signals"), ..FilterLists::default() };
         assert_eq!(names(&lists), None);
         lists.databases = NameList::Include(vec!["inv".into()]);

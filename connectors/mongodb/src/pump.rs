@@ -566,6 +566,13 @@ impl Pump {
     }
 }
 
+impl Drop for Pump {
+    /// Whoever tries no more is not trying again.
+    fn drop(&mut self) {
+        self.progress.end_absence();
+    }
+}
+
 /// How far following the stream came.
 struct Followed {
     ended: Ended,

@@ -533,10 +533,13 @@ impl MongoReader {
         }
         if !documents.is_empty() {
             self.work = Work::Changes { documents, token };
-        } else if let Some(token) = token
-            && !self.fragments.is_open()
-        {
-            self.behind(token);
+        } else {
+            self.ad_hoc.passed(source_ms, now_ms);
+            if let Some(token) = token
+                && !self.fragments.is_open()
+            {
+                self.behind(token);
+            }
         }
         self.close(&mut batch);
         Ok(batch)

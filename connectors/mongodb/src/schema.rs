@@ -201,7 +201,7 @@ mod tests {
     }
 
     #[test]
-    fn mgo_10_odd_names() {
+    fn mgo_10_t_60_odd_names() {
         let mut collections = collections(&[("schema.name.adjustment.mode", "avro")]);
         for (name, topic, schema) in [
             ("my@coll", "shop.inv.my_coll", "shop.inv.my_coll.Envelope"),
@@ -211,6 +211,15 @@ mod tests {
             let made = collections.of(b"inv", name.as_bytes()).unwrap();
             assert_eq!((&*made.topic, made.value.name.as_deref()), (topic, Some(schema)));
         }
+        // A name that Kafka takes and Avro does not stays unless that is asked for.
+        let dashed = self::collections(&[]).of(b"inv", b"a-b").unwrap();
+        assert_eq!(dashed.value.name.as_deref(), Some("shop.inv.a-b.Envelope"));
+        let as_it_is = self::collections(&[]).of(b"inv", b"a.b$c").unwrap();
+        assert_eq!(
+            (&*as_it_is.topic, as_it_is.value.name.as_deref()),
+            ("shop.inv.a.b_c", Some("shop.inv.a.b_c.Envelope")),
+            "the schema is named after the topic"
+        );
         let odd = collections.of(b"inv", b"a\xFF").unwrap();
         assert_eq!(&*odd.namespace.coll, "a\u{fffd}");
     }

@@ -184,3 +184,30 @@ pub(crate) async fn within<T>(limit: Option<Duration>, operation: impl Future<Ou
             .unwrap_or_else(|_| Err(std::io::Error::from(std::io::ErrorKind::TimedOut).into())),
     }
 }
+
+#[cfg(test)]
+mod tests {
+    #![allow(clippy::unwrap_used)]
+    use thalweg_config::Properties;
+
+    use super::*;
+
+    /// What a migration of chunks writes the server leaves out by itself, on routers and on shards, unless it
+    /// is asked for it (`showMigrationEvents`). Whether it does needs a mongos.
+    #[test]
+    fn t_85_events_of_migrations_are_not_asked_for() {
+        let known = ["fullDocument", "fullDocumentBeforeChange", "allChangesForCluster", "startAtOperationTime"];
+        let base = [("mongodb.connection.string", "mongodb://h/?replicaSet=rs0"), ("topic.prefix", "shop")];
+        let scope = [("capture.scope", "database"), ("capture.target", "inv")];
+        let images = [("capture.mode", "change_streams_update_full_with_pre_image")];
+        for more in [&[][..], &scope, &images, &[("mongodb.connection.mode", "replica_set")]] {
+            let config: Properties =
+                base.iter().chain(more).copied().map(|(k, v)| (k.to_owned(), v.to_owned())).collect();
+            let settings = StreamSettings::new(&MongoConfig::parse(&config).unwrap(), Vec::new(), None);
+            let (_, command) = settings.command(&StartAt::Time(Timestamp { time: 1, increment: 1 }), true);
+            let first = command.get_array("pipeline").unwrap()[0].as_document().unwrap();
+            let stage = first.get_document("$changeStream").unwrap();
+            assert!(stage.keys().all(|option| known.contains(&option.as_str())), "{stage}");
+        }
+    }
+}

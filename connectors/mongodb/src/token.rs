@@ -132,6 +132,20 @@ mod tests {
         }
     }
 
+    /// A server of another version writes other things behind the time: they are not taken apart, and go
+    /// back to the server as they came.
+    #[test]
+    fn t_14_nothing_behind_the_time_has_to_be_understood() {
+        for behind in ["2B0229296E04", "2B0429296E04", "2B0829296E04", "FF00FF", ""] {
+            let hex = format!("826B0C5F1100000006{behind}");
+            let stored = Token::from_text(&hex).to_text();
+            let token = Token::from_text(&stored);
+            assert_eq!(token.time(), Some(Timestamp { time: 1_795_972_881, increment: 6 }), "{hex}");
+            assert_eq!(token.to_document().get_str("_data").ok(), Some(hex.as_str()));
+            assert!(!token.is_from_invalidate());
+        }
+    }
+
     #[test]
     fn mgo_27_bare_hex_of_old_releases() {
         let token = Token::from_text("826B0C5F11000000062B0229296E04");

@@ -82,7 +82,7 @@ async fn t_92_nobody_answers() -> Result<()> {
 }
 
 #[tokio::test]
-async fn mgo_08_and_mgo_26_rights() -> Result<()> {
+async fn mgo_08_mgo_26_t_17_rights() -> Result<()> {
     let server = Secured::start().await?;
     let admin = server.client("admin", "secret").await?;
     let inv = admin.database("inv");

@@ -6,6 +6,7 @@ use anyhow::Result;
 use bson::oid::ObjectId;
 use bson::spec::BinarySubtype;
 use bson::{Binary, Bson, DateTime, Document, RawDocumentBuf, doc};
+use futures::{StreamExt, TryStreamExt};
 use serde_json::{Value as Json, json};
 use thalweg_core::signal::{Inbox, Mark, Received, Signal};
 use thalweg_mongodb::key::{id_of, key_text};
@@ -84,7 +85,7 @@ impl Run {
 }
 
 #[tokio::test]
-async fn mgo_24_conditional_incremental_snapshot_over_restarts() -> Result<()> {
+async fn mgo_24_t_77_t_79_conditional_incremental_snapshot_over_restarts() -> Result<()> {
     let bed = bed("mgo_24").await?;
     for name in ["c1", "c2"] {
         let documents = (0..1000).map(|aa| doc! {"_id": format!("{name}-{aa:04}"), "aa": aa});
@@ -124,7 +125,7 @@ async fn mgo_24_conditional_incremental_snapshot_over_restarts() -> Result<()> {
 }
 
 #[tokio::test]
-async fn changes_in_a_window_are_newer_than_its_rows() -> Result<()> {
+async fn t_76_changes_in_a_window_are_newer_than_its_rows() -> Result<()> {
     for strategy in ["insert_insert", "insert_delete"] {
         let bed = bed(&format!("window_{strategy}")).await?;
         let orders = bed.db.collection::<Document>("orders");
@@ -184,7 +185,7 @@ async fn changes_in_a_window_are_newer_than_its_rows() -> Result<()> {
 }
 
 #[tokio::test]
-async fn ids_of_all_types_are_read_in_the_order_of_the_server() -> Result<()> {
+async fn t_76_ids_of_all_types_are_read_in_the_order_of_the_server() -> Result<()> {
     let bed = bed("all_ids").await?;
     let binary = |subtype, bytes: &[u8]| Bson::Binary(Binary { subtype, bytes: bytes.to_vec() });
     let ids: Vec<Bson> = vec![
@@ -339,6 +340,59 @@ async fn a_collection_of_a_pattern_that_waits_can_be_taken_out() -> Result<()> {
     run.stop().await
 }
 
+/// Nothing is read while the snapshot is paused, and at most the present chunk is read again. (How long it
+/// was paused is no metric here: `SnapshotPausedDurationInSeconds` is not served.)
+#[tokio::test]
+async fn t_81_a_pause_repeats_one_chunk_at_most() -> Result<()> {
+    let bed = bed("t_81").await?;
+    bed.db.collection::<Document>("a").insert_many((0..500).map(|i| doc! {"_id": i})).await?;
+    let marks = bed.db.collection::<Document>("marks");
+    let sink = [("notification.enabled.channels", "sink"), ("notification.sink.topic.name", "notices")];
+    let mut run = Run::start(&streaming(&bed, &sink), &Offsets::new()).await?;
+    assert_eq!(run.notices(1).await?[0]["type"], "SKIPPED");
+    let mut asked = 0;
+    let mut ask = |run: &Run, kind: &str, data: Json| {
+        asked += 1;
+        run.signals.put(received(asked, kind, data));
+    };
+    ask(&run, "execute-snapshot", json!({"data-collections": ["t_81.a"]}));
+    let mut ids: Vec<String> = Vec::new();
+    let mut pauses = 0;
+    loop {
+        let record = run.record().await?;
+        match (record.topic.as_str(), record.op()) {
+            ("notices", _) if record.value["type"] == "PAUSED" => {
+                // Two changes, one after the other, and nothing of the snapshot before or between them.
+                for id in [pauses * 2, pauses * 2 + 1] {
+                    marks.insert_one(doc! {"_id": id}).await?;
+                    loop {
+                        let next = run.record().await?;
+                        assert_ne!(next.op(), "r", "paused");
+                        if is_of(&next, "marks") {
+                            break;
+                        }
+                    }
+                }
+                pauses += 1;
+                ask(&run, "resume-snapshot", json!({}));
+            }
+            ("notices", _) if record.value["type"] == "COMPLETED" => break,
+            (_, "r") => {
+                ids.push(record.id());
+                if ids.len() == 150 || ids.len() == 320 {
+                    ask(&run, "pause-snapshot", json!({}));
+                }
+            }
+            _ => {}
+        }
+    }
+    assert_eq!(pauses, 2);
+    assert_eq!(ids.iter().collect::<BTreeSet<_>>().len(), 500);
+    assert!(ids.len() <= 500 + pauses as usize * 100, "{} documents for 500", ids.len());
+    run.is_over().await?;
+    run.stop().await
+}
+
 #[tokio::test]
 async fn a_blocking_snapshot_from_elsewhere_is_repeated_until_it_has_ended() -> Result<()> {
     let bed = bed("kept_blocking").await?;
@@ -377,6 +431,115 @@ async fn a_blocking_snapshot_from_elsewhere_is_repeated_until_it_has_ended() -> 
     run.stop().await
 }
 
+/// Watermarks that belong to no chunk of this run, of an earlier one or of somebody else, open and close
+/// nothing.
+#[tokio::test]
+async fn t_82_watermarks_of_another_run_are_passed_over() -> Result<()> {
+    let bed = bed("t_82").await?;
+    bed.db.collection::<Document>("a").insert_many((0..300).map(|i| doc! {"_id": i})).await?;
+    let offsets = Offsets::new();
+    let config = streaming(&bed, &[]);
+    let mut run = Run::start(&config, &offsets).await?;
+    run.quiet().await?;
+    let before = offsets.copy();
+    signal(&bed, "s1", "execute-snapshot", json!({"data-collections": ["t_82.a"]})).await?;
+    let mut ids: Vec<String> = run.reads("a", 150).await?.iter().map(Seen::id).collect();
+    run.stop().await?;
+    // The marks of this run come once more, and so does the signal.
+    for (run_of, from) in [("as it stood", &offsets), ("from before the signal", &before)] {
+        let signals = bed.db.collection::<Document>(WATERMARKS);
+        for (kind, end) in [("open", "open"), ("close", "close"), ("close", "open")] {
+            let id = format!("{run_of}-{kind}-{end}");
+            signals.insert_one(doc! {"_id": id, "type": format!("snapshot-window-{kind}"), "payload": ""}).await?;
+        }
+        let mut run = Run::start(&config, &from.copy()).await?;
+        let mut again: Vec<String> = Vec::new();
+        loop {
+            let record = run.record().await?;
+            if is_of(&record, "a") {
+                assert_eq!(record.op(), "r", "{run_of}");
+                again.push(record.id());
+            } else if !again.is_empty() && record.offset.get("incremental_snapshot_collections").is_none() {
+                break;
+            }
+        }
+        let distinct = again.iter().collect::<BTreeSet<_>>().len();
+        assert_eq!(distinct, again.len(), "{run_of}: nothing twice within a run");
+        if run_of == "as it stood" {
+            ids.append(&mut again);
+        } else {
+            assert_eq!(distinct, 300, "{run_of}");
+        }
+        run.stop().await?;
+    }
+    assert_eq!(ids.iter().collect::<BTreeSet<_>>().len(), 300);
+    assert!(ids.len() <= 300 + 100, "{} documents for 300", ids.len());
+    Ok(())
+}
+
+/// A signal collection that is not there when the task starts, and a signal that names what is unknown, what
+/// is not captured, the signal collection itself, the same twice, and a thousand collections at once.
+#[tokio::test]
+async fn cfg_06_signals_to_unknown_excluded_and_many_collections() -> Result<()> {
+    const MANY: usize = 1000;
+    let bed = bed("cfg_06").await?;
+    let excluded = bed.client.database("cfg_06_excluded").collection::<Document>("x");
+    excluded.insert_one(doc! {"_id": 1}).await?;
+    let named = |n: usize| format!("n{n:04}");
+    futures::stream::iter(0..MANY)
+        .map(|n| bed.db.create_collection(named(n)).into_future())
+        .buffer_unordered(16)
+        .try_collect::<Vec<()>>()
+        .await?;
+    for n in [0, 500, MANY - 1] {
+        bed.db.collection::<Document>(&named(n)).insert_one(doc! {"_id": 1}).await?;
+    }
+    let sink = [("notification.enabled.channels", "sink"), ("notification.sink.topic.name", "notices")];
+    let mut run = Run::start(&streaming(&bed, &sink), &Offsets::new()).await?;
+    assert_eq!(run.notices(1).await?[0]["type"], "SKIPPED");
+    let collections =
+        ["cfg_06.nosuch", "cfg_06_excluded.x", "CFG_06\\.n.*", "cfg_06.n0500", "cfg_06.n0500", "cfg_06.signals", ".*"];
+    signal(&bed, "s1", "execute-snapshot", json!({"data-collections": collections})).await?;
+    let live = bed.db.collection::<Document>("live");
+    live.insert_one(doc! {"_id": 1}).await?;
+
+    let (mut read, mut ended, mut lived) = (Vec::new(), std::collections::BTreeMap::new(), 0);
+    loop {
+        let record = run.record().await?;
+        if record.topic == "notices" {
+            let data = &record.value["additional_data"];
+            match record.value["type"].as_str() {
+                Some("TABLE_SCAN_COMPLETED") => {
+                    let collection = data["scanned_collection"].as_str().unwrap().to_owned();
+                    let before = ended.insert(collection, data["status"].as_str().unwrap().to_owned());
+                    assert_eq!(before, None, "{data}: twice");
+                }
+                Some("COMPLETED") => break,
+                _ => {}
+            }
+        } else if record.op() == "r" {
+            read.push(record.topic);
+        } else {
+            lived += usize::from(is_of(&record, "live"));
+        }
+    }
+    // `live` came into being meanwhile and may be one of all.
+    read.retain(|topic| topic != "t.cfg_06.live");
+    ended.remove("cfg_06.live");
+    read.sort();
+    assert_eq!(read, ["t.cfg_06.n0000", "t.cfg_06.n0500", "t.cfg_06.n0999"], "each once, and no signals");
+    assert_eq!(ended.len(), MANY);
+    assert_eq!(ended.values().filter(|status| *status == "SUCCEEDED").count(), 3);
+    assert_eq!(ended.values().filter(|status| *status == "EMPTY").count(), MANY - 3);
+    live.insert_one(doc! {"_id": 2}).await?;
+    while lived < 2 {
+        lived += usize::from(is_of(&run.record().await?, "live"));
+    }
+    run.stop().await?;
+    bed.db.drop().await?;
+    Ok(())
+}
+
 #[tokio::test]
 async fn a_blocking_snapshot_lets_the_stream_wait() -> Result<()> {
     let bed = bed("blocking").await?;
@@ -411,7 +574,7 @@ async fn a_blocking_snapshot_lets_the_stream_wait() -> Result<()> {
 }
 
 #[tokio::test]
-async fn mgo_21_signals_pass_the_lists_and_are_not_read() -> Result<()> {
+async fn mgo_21_t_56_t_57_signals_pass_the_lists_and_are_not_read() -> Result<()> {
     let bed = bed("mgo_21").await?;
     let ops = bed.client.database("mgo_21_ops").collection::<Document>("signals");
     bed.db.collection::<Document>("a").insert_one(doc! {"_id": 1}).await?;
@@ -429,7 +592,7 @@ async fn mgo_21_signals_pass_the_lists_and_are_not_read() -> Result<()> {
 }
 
 #[tokio::test]
-async fn signals_that_cannot_be_followed_change_nothing() -> Result<()> {
+async fn t_78_cfg_06_signals_that_cannot_be_followed_change_nothing() -> Result<()> {
     let bed = bed("ignored").await?;
     bed.db.collection::<Document>("a").insert_one(doc! {"_id": 1}).await?;
     let mut run = Run::start(&streaming(&bed, &[]), &Offsets::new()).await?;

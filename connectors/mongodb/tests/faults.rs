@@ -115,7 +115,7 @@ async fn users_may_name_further_errors_that_pass() -> Result<()> {
 }
 
 #[tokio::test]
-async fn mgo_08_connection_failures_at_start_are_retried() -> Result<()> {
+async fn mgo_08_t_19_connection_failures_at_start_are_retried() -> Result<()> {
     let bed = bed("mgo_08").await?;
     let faults = bed.faults().await?;
     bed.db.collection("a").insert_one(doc! {"_id": 1}).await?;

@@ -60,7 +60,7 @@ async fn without_images() -> Result<()> {
 
 /// mgo_14 (a): both updates may show the last state; each has its own step.
 #[tokio::test]
-async fn mgo_14_a_lookup_of_a_document_that_still_exists() -> Result<()> {
+async fn mgo_14_t_39_a_lookup_of_a_document_that_still_exists() -> Result<()> {
     let bed = with_images("mgo_14_exists").await?;
     let config = bed.config(&[("snapshot.mode", "no_data"), ("capture.mode", "change_streams_update_full")]);
     let offsets = Offsets::new();
@@ -81,7 +81,7 @@ async fn mgo_14_a_lookup_of_a_document_that_still_exists() -> Result<()> {
 
 /// mgo_14 (b): by the time of the lookup the document is gone; each update still has its own step.
 #[tokio::test]
-async fn mgo_14_lookup_shows_the_present_state() -> Result<()> {
+async fn mgo_14_t_40_lookup_shows_the_present_state() -> Result<()> {
     let bed = with_images("mgo_14_lookup").await?;
     let records = records(&bed, &[("capture.mode", "change_streams_update_full")]).await?;
     let ops: Vec<&str> = records.iter().map(Seen::op).collect();
@@ -95,7 +95,7 @@ async fn mgo_14_lookup_shows_the_present_state() -> Result<()> {
 }
 
 #[tokio::test]
-async fn mgo_14_post_images_show_each_state() -> Result<()> {
+async fn mgo_14_t_39_post_images_show_each_state() -> Result<()> {
     let bed = with_images("mgo_14_post").await?;
     let more = [("capture.mode", "change_streams_update_full"), ("capture.mode.full.update.type", "post_image")];
     let records = records(&bed, &more).await?;
@@ -105,8 +105,60 @@ async fn mgo_14_post_images_show_each_state() -> Result<()> {
     Ok(())
 }
 
+/// When the collection is gone the lookup finds nothing. The list of cases expects that of one with another
+/// name, too; MongoDB 6.0.5 was seen to find the document there, as it looks for the collection's own id.
 #[tokio::test]
-async fn mgo_15_before_images() -> Result<()> {
+async fn t_41_what_a_lookup_finds_of_a_dropped_and_of_a_renamed_collection() -> Result<()> {
+    let bed = bed("t_41").await?;
+    let config = bed.config(&[("snapshot.mode", "no_data"), ("capture.mode", "change_streams_update_full")]);
+    let offsets = Offsets::new();
+    let mut run = Run::start(&config, &offsets).await?;
+    run.quiet().await?;
+    run.stop().await?;
+    for name in ["dropped", "renamed"] {
+        let collection = bed.db.collection::<Document>(name);
+        collection.insert_one(doc! {"_id": 1, "x": 1}).await?;
+        collection.update_one(doc! {"_id": 1}, doc! {"$set": {"x": 2}}).await?;
+    }
+    bed.db.collection::<Document>("dropped").drop().await?;
+    let rename = doc! {"renameCollection": "t_41.renamed", "to": "t_41.elsewhere"};
+    bed.client.database("admin").run_command(rename).await?;
+    let mut run = Run::start(&config, &offsets).await?;
+    let records = run.take(4).await?;
+    let updates: Vec<&Seen> = records.iter().filter(|record| record.op() == "u").collect();
+    let told: Vec<(&str, Json)> = updates.iter().map(|update| (update.topic.as_str(), update.after())).collect();
+    assert_eq!(told, [("t.t_41.dropped", Json::Null), ("t.t_41.renamed", doc_x(2))]);
+    assert!(updates.iter().all(|update| update.value["updateDescription"]["updatedFields"] == r#"{"x": 2}"#));
+    run.stop().await
+}
+
+/// Images that were recorded and have expired since: as if they had never been.
+#[tokio::test]
+async fn t_43_before_images_that_have_expired() -> Result<()> {
+    let bed = with_images("t_43").await?;
+    let config = bed.config(&[("snapshot.mode", "no_data"), ("capture.mode", "change_streams_with_pre_image")]);
+    let offsets = Offsets::new();
+    let mut run = Run::start(&config, &offsets).await?;
+    run.quiet().await?;
+    run.stop().await?;
+    let with = bed.db.collection::<Document>("with");
+    with.update_one(doc! {"_id": 1}, doc! {"$set": {"x": 2}}).await?;
+    let listed = bed.db.run_command(doc! {"listCollections": 1, "filter": {"name": "with"}}).await?;
+    let first = listed.get_document("cursor")?.get_array("firstBatch")?[0].as_document().unwrap();
+    let id = first.get_document("info")?.get("uuid").unwrap().clone();
+    // As the server's own job does, which begins some seconds after the time that is configured.
+    let images = bed.client.database("config").collection::<Document>("system.preimages");
+    let removed = images.delete_many(doc! {"_id.nsUUID": id}).await?;
+    assert_eq!(removed.deleted_count, 1);
+    with.update_one(doc! {"_id": 1}, doc! {"$set": {"x": 3}}).await?;
+    let mut run = Run::start(&config, &offsets).await?;
+    let seen: Vec<Json> = run.take(2).await?.iter().map(before).collect();
+    assert_eq!(seen, [Json::Null, doc_x(2)]);
+    run.stop().await
+}
+
+#[tokio::test]
+async fn mgo_15_t_43_before_images() -> Result<()> {
     let bed = with_images("mgo_15").await?;
     let records = records(&bed, &[("capture.mode", "change_streams_update_full_with_pre_image")]).await?;
     let seen: Vec<Json> = records.iter().map(before).collect();

@@ -27,7 +27,7 @@ async fn operation_time(client: &Client) -> Result<Timestamp> {
 }
 
 /// Cluster time of an offset's token.
-fn time_of(offset: &Json) -> Result<Timestamp> {
+pub fn time_of(offset: &Json) -> Result<Timestamp> {
     Token::from_text(offset["resume_token"].as_str().context("a token")?).time().context("a time in it")
 }
 
@@ -49,7 +49,7 @@ async fn roll(client: &Client) -> Result<()> {
 }
 
 #[tokio::test]
-async fn mgo_05_lost_resume_point() -> Result<()> {
+async fn mgo_05_t_05_lost_resume_point() -> Result<()> {
     let set = forgetful().await?;
     let client = set.client().await?;
     let a = client.database("inv").collection::<Document>("a");

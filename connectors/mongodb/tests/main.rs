@@ -1,8 +1,9 @@
 //! The connector against real mongod processes, and against a stand-in for a router.
 //!
 //! Every test has databases of its own; most share one server. Nothing sleeps: tests wait for
-//! records, errors and states of servers. Names that start with `mgo_` are cases of the catalogue of
-//! known faults of comparable products.
+//! records, errors and states of servers. Names that start with `mgo_`, `cnv_`, `cfg_` and `kfk_` are cases of
+//! the catalogue of known faults of comparable products, those with `t_` and a number of the list of cases that
+//! this connector is measured by.
 
 #![allow(clippy::unwrap_used, clippy::expect_used, clippy::panic, unreachable_pub)]
 

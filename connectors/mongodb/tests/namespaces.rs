@@ -7,7 +7,7 @@ use crate::fixture::run::{Offsets, Run};
 use crate::fixture::{bed, config};
 
 #[tokio::test]
-async fn mgo_01_blanks_in_lists() -> Result<()> {
+async fn mgo_01_t_54_blanks_in_lists() -> Result<()> {
     let bed = bed("mgo_01").await?;
     for name in ["a", "b", "c"] {
         bed.db.collection(name).insert_one(doc! {"_id": 1}).await?;
@@ -73,7 +73,7 @@ async fn mgo_22_literal_filter_mode() -> Result<()> {
 /// Drop, rename, index and validator changes make no records; streams of a database or a collection
 /// that the server closes are opened again behind the closing event, in this run and in the next.
 #[tokio::test]
-async fn mgo_17_collections_come_and_go() -> Result<()> {
+async fn mgo_17_t_61_t_62_t_63_collections_come_and_go() -> Result<()> {
     for (name, scope, target) in [
         ("mgo_17_deployment", "deployment", ""),
         ("mgo_17_database", "database", "mgo_17_database"),
@@ -141,7 +141,7 @@ async fn operations_are_left_out_on_the_server() -> Result<()> {
 }
 
 #[tokio::test]
-async fn t_66_own_stages_and_what_the_server_thinks_of_them() -> Result<()> {
+async fn t_66_t_67_own_stages_and_what_the_server_thinks_of_them() -> Result<()> {
     let bed = bed("ns_pipeline").await?;
     let a = bed.db.collection::<Document>("a");
     let no_data = ("snapshot.mode", "no_data");
@@ -185,7 +185,7 @@ async fn t_66_own_stages_and_what_the_server_thinks_of_them() -> Result<()> {
 }
 
 #[tokio::test]
-async fn t_58_lists_that_match_nothing_leave_the_stream_running() -> Result<()> {
+async fn t_58_t_59_lists_that_match_nothing_leave_the_stream_running() -> Result<()> {
     let bed = bed("ns_nothing").await?;
     let config = bed.config(&[("collection.include.list", "ns_nothing.later")]);
     let mut run = Run::start(&config, &Offsets::new()).await?;

@@ -14,7 +14,7 @@ use thalweg_mongodb::MongoDbConnector;
 use thalweg_services::{MemberOptions, ReplicaSet, Router, Shards};
 use tokio_util::sync::CancellationToken;
 
-use crate::fixture::run::{Offsets, Run, tasks};
+use crate::fixture::run::{Offsets, Run, Seen, tasks};
 use crate::fixture::{PATIENCE, config, shared};
 
 const MODE: (&str, &str) = ("mongodb.connection.mode", "replica_set");
@@ -192,7 +192,7 @@ async fn every_shard_is_read_with_offsets_of_its_own() -> Result<()> {
 
 /// One stream through the router, and what becomes of offsets that were stored shard by shard.
 #[tokio::test]
-async fn mgo_27_through_the_router() -> Result<()> {
+async fn mgo_27_t_11_through_the_router() -> Result<()> {
     let set = shared()?;
     let host = format!("rsA/{}", set.members[0].address());
     let router = Router::start(listed(&[("s1", &host), ("s2", "rsB/h:2")]), Some(set.members[0].port)).await?;
@@ -245,5 +245,99 @@ async fn mgo_27_through_the_router() -> Result<()> {
     let older = Offsets::with(&[("rs", "cluster"), ("server_id", "t")], change.offset.clone());
     let mut run = Run::start(&config, &older).await?;
     assert_eq!(run.record().await?.id(), "3");
+    run.stop().await
+}
+
+/// Shard by shard, nothing orders what two shards have of one document. A document that both have (an orphan
+/// of a migration) is read from both. A change of the shard key that moves a document is a delete there and
+/// an insert here, and its halves have the same key in the same topic: whichever comes last wins. One stream
+/// through a real router filters orphans and keeps the order; that needs a mongos and is not shown here.
+#[tokio::test]
+async fn t_75_t_84_two_shards_that_have_one_document() -> Result<()> {
+    let a = ReplicaSet::start("rsA", 1, &MemberOptions::default()).await?;
+    let b = ReplicaSet::start("rsB", 1, &MemberOptions::default()).await?;
+    let host = |set: &ReplicaSet| format!("{}/{}", set.name, set.members[0].address());
+    let (host_a, host_b) = (host(&a), host(&b));
+    let router = Router::start(listed(&[("s1", &host_a), ("s2", &host_b)]), None).await?;
+    let (on_a, on_b) = (a.client().await?, b.client().await?);
+    let [on_a, on_b] = [&on_a, &on_b].map(|client| client.database("shop").collection::<Document>("orders"));
+    on_a.insert_one(doc! {"_id": 1, "region": "a"}).await?;
+    on_b.insert_one(doc! {"_id": 1, "region": "b"}).await?;
+    let config = by_shard(&router, &[("database.include.list", "shop")]);
+    let running = tasks(&config, 2).await?;
+    assert_eq!(running.len(), 2);
+    let mut from_a = Run::open(&*running[0], &shard("rsA"), &Offsets::new()).await?;
+    let mut from_b = Run::open(&*running[1], &shard("rsB"), &Offsets::new()).await?;
+    let (read_a, read_b) = (from_a.record().await?, from_b.record().await?);
+    assert_eq!((read_a.op(), &read_a.key, &read_a.topic), (read_b.op(), &read_b.key, &read_b.topic));
+    assert_eq!((read_a.after()["region"].as_str(), read_b.after()["region"].as_str()), (Some("a"), Some("b")));
+
+    on_b.insert_one(doc! {"_id": 2, "region": "b"}).await?;
+    on_b.delete_one(doc! {"_id": 2}).await?;
+    on_a.insert_one(doc! {"_id": 2, "region": "a"}).await?;
+    let (left, moved) = (from_b.take(3).await?, from_a.record().await?);
+    assert_eq!(left.iter().map(Seen::op).collect::<Vec<_>>(), ["c", "d", "tombstone"]);
+    assert_eq!((moved.op(), moved.after()["region"].as_str()), ("c", Some("a")));
+    assert!(left.iter().all(|half| (&half.key, &half.topic) == (&moved.key, &moved.topic)));
+    from_a.stop().await?;
+    from_b.stop().await
+}
+
+/// What a router tells of a transaction is one stream: its changes without a gap, one begin, one end. The
+/// stand-in has one shard behind it; that a real one puts those of several shards together is the server's
+/// promise and is not shown here.
+#[tokio::test]
+async fn t_83_one_stream_tells_one_transaction() -> Result<()> {
+    let set = shared()?;
+    let host = format!("rsA/{}", set.members[0].address());
+    let router = Router::start(listed(&[("s1", &host), ("s2", "rsB/h:2")]), Some(set.members[0].port)).await?;
+    let more = [
+        ("database.include.list", "t_83"),
+        ("snapshot.mode", "no_data"),
+        ("provide.transaction.metadata", "true"),
+        ("mongodb.connection.mode", "sharded"),
+    ];
+    let mut run = Run::start(&config(&router.uri(), &more), &Offsets::new()).await?;
+    run.quiet().await?;
+    let client = set.client().await?;
+    let db = client.database("t_83");
+    let mut session = client.start_session().await?;
+    session.start_transaction().await?;
+    for (collection, id) in [("a", 1), ("b", 2), ("a", 3)] {
+        db.collection::<Document>(collection).insert_one(doc! {"_id": id}).session(&mut session).await?;
+    }
+    // Between the others by time, and none of them.
+    db.collection::<Document>("c").insert_one(doc! {"_id": 9}).await?;
+    session.commit_transaction().await?;
+    for id in [10, 11] {
+        db.collection::<Document>("c").insert_one(doc! {"_id": id}).await?;
+    }
+    let told: Vec<String> = run
+        .take(8)
+        .await?
+        .iter()
+        .map(|seen| seen.value["status"].as_str().map_or_else(|| seen.id(), str::to_owned))
+        .collect();
+    assert_eq!(told, ["9", "BEGIN", "1", "2", "3", "END", "10", "11"]);
+    run.stop().await
+}
+
+/// A router behind a load balancer: no replica set is asked for, and the stream and the snapshot are read.
+#[tokio::test]
+async fn t_90_through_a_load_balancer() -> Result<()> {
+    let set = shared()?;
+    let router = Router::start(listed(&[("s1", "rsA/h:1")]), Some(set.members[0].port)).await?;
+    let orders = set.client().await?.database("t_90").collection::<Document>("orders");
+    orders.insert_one(doc! {"_id": 1}).await?;
+    let config = config(&format!("{}?loadBalanced=true", router.uri()), &[("database.include.list", "t_90")]);
+    let connector = MongoDbConnector::new();
+    let mut validation = connector.validate(&config);
+    connector.check(&config, &mut validation, PATIENCE).await;
+    assert_eq!(validation.messages(), [""; 0]);
+    let mut run = Run::start(&config, &Offsets::new()).await?;
+    assert_eq!(run.record().await?.op(), "r");
+    orders.insert_one(doc! {"_id": 2}).await?;
+    let change = run.record().await?;
+    assert_eq!((change.op(), change.id().as_str()), ("c", "2"));
     run.stop().await
 }

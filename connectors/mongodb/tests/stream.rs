@@ -13,7 +13,7 @@ use crate::fixture::bed;
 use crate::fixture::run::{Offsets, Run};
 
 #[tokio::test]
-async fn t_36_t_38_t_45_changes_of_all_kinds() -> Result<()> {
+async fn t_36_t_38_t_45_t_46_changes_of_all_kinds() -> Result<()> {
     let bed = bed("stream_kinds").await?;
     let a = bed.db.collection::<Document>("a");
     let mut run = Run::start(&bed.config(&[("snapshot.mode", "no_data")]), &Offsets::new()).await?;
@@ -34,7 +34,9 @@ async fn t_36_t_38_t_45_changes_of_all_kinds() -> Result<()> {
     let updated: serde_json::Value = serde_json::from_str(description["updatedFields"].as_str().unwrap())?;
     assert_eq!(updated, json!({"arr.2": null, "x": 2}));
     assert_eq!(records[2].value["updateDescription"]["truncatedArrays"], json!([{"field": "arr", "size": 4}]));
-    assert_eq!(records[5].value["after"], json!(null));
+    let deleted = &records[5].value;
+    assert!(["before", "after", "updateDescription"].iter().all(|part| deleted[part].is_null()), "{deleted}");
+    assert_eq!((records[5].id(), records[5].key == records[6].key), ("1".to_owned(), true));
     assert_eq!(records[6].value, json!(null));
     // Half a change is never stored: what is stored with the delete lies before it.
     assert_ne!(records[6].offset["resume_token"], records[5].offset["resume_token"]);
@@ -42,17 +44,21 @@ async fn t_36_t_38_t_45_changes_of_all_kinds() -> Result<()> {
 }
 
 #[tokio::test]
-async fn mgo_16_a_replacement_carries_the_whole_document() -> Result<()> {
+async fn mgo_16_t_44_a_replacement_carries_the_whole_document() -> Result<()> {
     let bed = bed("mgo_16").await?;
     let a = bed.db.collection::<Document>("a");
-    let mut run = Run::start(&bed.config(&[("snapshot.mode", "no_data")]), &Offsets::new()).await?;
-    run.quiet().await?;
-    a.insert_one(doc! {"_id": 1, "x": 1}).await?;
-    a.replace_one(doc! {"_id": 1}, doc! {"x": 2}).await?;
-    let replaced = &run.take(2).await?[1];
-    assert_eq!((replaced.op(), replaced.after()), ("u", json!({"_id": 1, "x": 2})));
-    assert_eq!(replaced.value["updateDescription"], json!(null));
-    run.stop().await
+    let no_data = ("snapshot.mode", "no_data");
+    for (id, more) in [(1, &[no_data][..]), (2, &[no_data, ("capture.mode", "change_streams")])] {
+        let mut run = Run::start(&bed.config(more), &Offsets::new()).await?;
+        run.quiet().await?;
+        a.insert_one(doc! {"_id": id, "x": 1}).await?;
+        a.replace_one(doc! {"_id": id}, doc! {"x": 2}).await?;
+        let replaced = &run.take(2).await?[1];
+        assert_eq!((replaced.op(), replaced.after()), ("u", json!({"_id": id, "x": 2})), "{more:?}");
+        assert_eq!(replaced.value["updateDescription"], json!(null));
+        run.stop().await?;
+    }
+    Ok(())
 }
 
 #[tokio::test]
@@ -70,8 +76,10 @@ async fn mgo_02_source_time_is_the_wall_clock() -> Result<()> {
     run.stop().await
 }
 
+/// The two lists of cases disagree on an `_id` that is no UTF-8: one repairs it, the other lets it fail as
+/// `event.processing.failure.handling.mode` says. It fails: two ids might become one key. Values are repaired.
 #[tokio::test]
-async fn mgo_28_invalid_utf_8_is_replaced() -> Result<()> {
+async fn mgo_28_t_30_invalid_utf_8_is_replaced() -> Result<()> {
     let bed = bed("mgo_28").await?;
     let mut run = Run::start(&bed.config(&[("snapshot.mode", "no_data")]), &Offsets::new()).await?;
     run.quiet().await?;
@@ -214,7 +222,7 @@ async fn a_single_change_is_not_held_back() -> Result<()> {
 }
 
 #[tokio::test]
-async fn mgo_20_oversized_events() -> Result<()> {
+async fn mgo_20_t_47_oversized_events() -> Result<()> {
     let bed = bed("mgo_20").await?;
     bed.db.run_command(doc! {"create": "a", "changeStreamPreAndPostImages": {"enabled": true}}).await?;
     let a = bed.db.collection::<Document>("a");

@@ -70,7 +70,8 @@ fn streaming(page: &mut Page, partition: &PartitionView, labels: &str) {
     let limits = partition.queue_limits.map_or((0, 0), |limits| (limits.records, limits.bytes));
     let since = partition.since_event.map_or(-1, |since| i64::try_from(since.as_millis()).unwrap_or(i64::MAX));
     let copying = partition.snapshot.as_ref().is_some_and(|snapshot| snapshot.running);
-    let connected = !copying && matches!(partition.activity, Activity::Streaming | Activity::Paused);
+    let reads = matches!(partition.activity, Activity::Streaming | Activity::Paused);
+    let connected = reads && !copying && partition.away.is_none();
     for (name, help, value) in [
         ("debezium_metrics_MilliSecondsSinceLastEvent", "Since the last event was read; -1 = none yet.", since),
         ("debezium_metrics_Connected", "Whether the stream is read.", i64::from(connected)),

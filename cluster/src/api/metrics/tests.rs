@@ -7,7 +7,7 @@ use std::time::{Duration, Instant};
 
 use serde_json::json;
 use thalweg_actors::port::{Epoch, Target};
-use thalweg_actors::{Activity, CounterView, ErrorView, PartitionView, SnapshotView, TableView, Wait};
+use thalweg_actors::{Activity, AwayView, CounterView, ErrorView, PartitionView, SnapshotView, TableView, Wait};
 use thalweg_config::Properties;
 use thalweg_core::position::SourcePartition;
 use thalweg_core::progress::LagView;
@@ -69,6 +69,7 @@ fn partition() -> PartitionView {
         last_event_poll: Duration::from_millis(3),
         last_empty_poll: Duration::from_millis(1_000),
         since_contact: Some(Duration::from_millis(2)),
+        away: None,
         snapshot: Some(SnapshotView {
             running: true,
             tables: 2,
@@ -161,6 +162,18 @@ fn a_page_is_well_formed_and_says_what_the_views_say() {
         assert!(value.parse::<f64>().is_ok(), "{sample}");
         assert!(seen.insert(series), "{series} is there twice");
     }
+}
+
+#[test]
+fn a_stream_whose_source_is_away_is_not_connected() {
+    let connected = |away: Option<AwayView>| {
+        let mut view = PartitionView { activity: Activity::Streaming, away, ..partition() };
+        view.snapshot = None;
+        let page = page(view);
+        page.lines().find(|l| l.starts_with("debezium_metrics_Connected{")).unwrap().ends_with(" 1")
+    };
+    assert!(connected(None));
+    assert!(!connected(Some(AwayView { since: Duration::from_secs(3), attempts: 2, why: "refused".to_owned() })));
 }
 
 #[test]

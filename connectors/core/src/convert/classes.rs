@@ -205,8 +205,8 @@ pub static CLASSES: &[ConverterClass] = &[
     },
 ];
 
-/// Known elsewhere, not here; the advice says what to take.
-const APICURIO: &str = "io.apicurio.registry.utils.converter.";
+/// Known elsewhere, not here; the advice says what to take. The packages below it have changed with releases.
+const APICURIO: &str = "io.apicurio.";
 
 impl Role {
     pub const ALL: [Self; 3] = [Self::Key, Self::Value, Self::Header];

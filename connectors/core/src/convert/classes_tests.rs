@@ -61,11 +61,15 @@ fn unknown_and_unsupported_classes_are_refused_with_what_is_there() {
          Class com.example.MyConverter could not be found; supported are org.apache.kafka.connect.json.JsonConverter, "
     ));
     assert!(!unknown.message.contains("SimpleHeaderConverter"));
-    let apicurio = error([("key.converter", "io.apicurio.registry.utils.converter.AvroConverter")]);
-    assert!(
-        apicurio.message.contains("use io.confluent.connect.avro.AvroConverter")
-            && apicurio.message.contains("key.converter.schema.registry.url")
-    );
+    for class in ["io.apicurio.registry.utils.converter.AvroConverter", "io.apicurio.registry.avro.AvroConverter"] {
+        let apicurio = error([("key.converter", class)]);
+        assert!(
+            apicurio.message.contains("use io.confluent.connect.avro.AvroConverter")
+                && apicurio.message.contains("key.converter.schema.registry.url"),
+            "{}",
+            apicurio.message
+        );
+    }
     let avro = error([("header.converter", "io.confluent.connect.avro.AvroConverter")]);
     assert!(avro.message.contains("could not be found"), "headers are not written in Avro");
     let header = error([("value.converter", "SimpleHeaderConverter")]);

@@ -173,7 +173,7 @@ mod tests {
     }
 
     #[test]
-    fn snapshots_in_both_kinds_and_both_forms_of_conditions() {
+    fn t_80_snapshots_in_both_kinds_and_both_forms_of_conditions() {
         let data = json!({"data-collections": [" shop.a ", "shop\\.b.*"], "type": "BLOCKING",
             "additional-conditions": [{"data-collection": "shop.a", "filter": "{}"}]});
         let wanted = request(SnapshotKind::Blocking, &["shop.a", "shop\\.b.*"], &[("shop.a", "{}")]);

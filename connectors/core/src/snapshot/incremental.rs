@@ -149,7 +149,10 @@ impl<R> Incremental<R> {
         };
         if stored.foreign_key {
             let collection = stored.queue.first().map(|q| q.id.as_str()).unwrap_or_default();
-            warn!(collection, "the stored key of the incremental snapshot cannot be read: the collection begins anew");
+            warn!(
+                collection,
+                "the stored key of the incremental snapshot is none of this product's: the collection begins anew"
+            );
         }
         if !stored.queue.is_empty() {
             info!(collections = listed(&stored.queue), "the incremental snapshot goes on");

@@ -413,7 +413,7 @@ fn a_source_that_takes_no_watermarks_ends_the_snapshot_only() {
 }
 
 #[test]
-fn watermarks_of_others_are_none_of_ours() {
+fn t_82_watermarks_of_others_are_none_of_ours() {
     let mut run = Run::new(filled(&[("d.a", 3)]));
     run.execute(&["d.a"]);
     run.work();

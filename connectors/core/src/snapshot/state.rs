@@ -1,9 +1,11 @@
 //! How a stored offset keeps an incremental snapshot, under Debezium's names.
 //!
-//! Keys are texts that a connector makes ([`KeyText`]); those that Debezium wrote are serialised Java
-//! objects, which are not read: the collection then begins anew, so rows are repeated and none is left
-//! out. Many collections of one pattern are kept as the pattern, with the name from which on they are left:
-//! what is stored does not grow with the collections that a signal means.
+//! Keys are texts that a connector makes ([`KeyText`]). Those that Debezium wrote (serialised Java objects
+//! in hexadecimal digits) are not gone on from, though they could be read: up to 3.6 it sends a chunk in the
+//! order of a hash map and stores the key that came last, which may be any of the chunk. What lies before
+//! that key in the order of the source need not have been sent. So the collection begins anew: rows are
+//! repeated and none is left out. Many collections of one pattern are kept as the pattern, with the name from
+//! which on they are left: what is stored does not grow with the collections that a signal means.
 
 use std::borrow::{Borrow, Cow};
 use std::sync::Arc;

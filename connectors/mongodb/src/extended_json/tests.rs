@@ -54,7 +54,7 @@ fn assert_same(value: impl Into<Bson>, expected: &str) {
 }
 
 #[test]
-fn t_26_t_27_numbers() {
+fn t_25_t_26_t_27_numbers() {
     assert_value(1, "1", "1", r#"{"$numberInt": "1"}"#);
     assert_value(1_i64, r#"{"$numberLong": "1"}"#, "1", r#"{"$numberLong": "1"}"#);
     assert_value(
@@ -162,13 +162,13 @@ fn pointers_and_references() {
 }
 
 #[test]
-fn mgo_12_references_are_documents() {
+fn mgo_12_t_32_references_are_documents() {
     let document = doc! {"_id": 2, "d": {"$ref": "c2", "$id": 4, "$db": "b2"}};
     assert_eq!(text(&document, Writer::Strict), r#"{"_id": 2,"d": {"$ref": "c2","$id": 4,"$db": "b2"}}"#);
 }
 
 #[test]
-fn mgo_11_names_of_the_envelope_are_data() {
+fn mgo_11_t_28_names_of_the_envelope_are_data() {
     let document = doc! {"_id": 1, "op": "foo", "ns": "x", "before": {}, "after": null, "ts_ms": "no"};
     assert_eq!(
         text(&document, Writer::Strict),

@@ -10,7 +10,7 @@ use crate::lenient_json::parse_documents;
 
 pub(super) const DEFAULT_AUTH_PROVIDER: &str = "io.debezium.connector.mongodb.connection.DefaultMongoDbAuthProvider";
 
-/// Names of properties whose values are masked in what the REST API shows.
+/// Debezium's default. What it names is hidden always (`thalweg_config::mask`).
 pub(super) const SANITIZE_PATTERN: &str = r".*secret$|.*password$|.*sasl\.jaas\.config$|.*basic\.auth\.user\.info|.*registry\.auth\.client-secret|.*credentials\.json$|.*connectionstring$|.*connection\.string$";
 
 type Check = Result<(), String>;

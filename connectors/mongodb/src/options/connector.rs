@@ -145,7 +145,8 @@ pub(super) const OPTIONS: &[OptionDef] = &[
         "custom.sanitize.pattern",
         OptionKind::String,
         "Custom pattern for masking sensitive configuration",
-        "Regular expression for names of properties whose values are masked.",
+        "Regular expression for names of options whose values are hidden in what a check of the configuration answers, \
+         besides those that are secret by themselves. Configurations are not logged.",
     )
     .default(checks::SANITIZE_PATTERN)
     .importance(Importance::Low)

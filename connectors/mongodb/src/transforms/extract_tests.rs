@@ -276,3 +276,11 @@ fn options_are_checked_at_their_properties() {
     assert!(CLASSES.iter().all(|c| c.options.options.iter().all(|option| option.doc.ends_with('.'))));
     assert_eq!(known.called("MongoEventRouter").unwrap().class, CLASSES[1].class);
 }
+
+/// What looks like a reference is a document like others.
+#[test]
+fn t_32_references_keep_their_fields() {
+    let after = r#"{"_id": 5,"d": {"$ref": "c2","$id": 4,"$db": "b2"}}"#;
+    let inserted = record(Event { after: Some(after), ..INSERT });
+    assert_eq!(shown(&[], inserted), r#"{"_id":5,"d":{"$ref":"c2","$id":4,"$db":"b2"}}"#);
+}

@@ -299,7 +299,7 @@ fn run(file: &Json) -> Vec<Record> {
 }
 
 #[test]
-fn every_rule_has_its_messages() {
+fn cnv_06_every_rule_has_its_messages() {
     let folder = Path::new(env!("CARGO_MANIFEST_DIR")).join("src/repstance/tests/data");
     let mut files: Vec<_> = std::fs::read_dir(folder).unwrap().map(|entry| entry.unwrap().path()).collect();
     files.sort();
@@ -326,7 +326,7 @@ fn start(text: &str) -> String {
 /// The measure that the format's description gives: two long values are cut to the same length, and the
 /// message is just within its limit.
 #[test]
-fn large_values_are_cut_to_one_length() {
+fn cnv_05_large_values_are_cut_to_one_length() {
     let columns = json!([
         {"name": "id", "type": "int32"}, {"name": "body", "type": "string"},
         {"name": "bin", "type": "bytes"}, {"name": "note", "type": "string"},
@@ -365,6 +365,13 @@ fn large_values_are_cut_to_one_length() {
             assert_eq!(value["before"], value["after"], "alike in both images");
         }
     }
+    // What fits stays whole.
+    let change = json!({"at": "1/1", "op": "c", "after": {"id": 1, "body": "repeat:z:400000"}});
+    let options = json!({"thalweg.repstance.max.message.bytes": "1000000"});
+    let record = run(&json!({"table": table, "batches": [[change]], "options": options})).remove(0);
+    let value: Json = serde_json::from_str(&written(&record.value).unwrap()).unwrap();
+    assert_eq!(value["after"]["body"].as_str().map(str::len), Some(400_000));
+    assert_eq!(value["source"].get("truncated"), None);
 }
 
 #[test]
