@@ -47,6 +47,11 @@ pub fn memory_mib(process: u32, line: &str) -> Result<f64> {
     Ok((kib / 102.4).round() / 10.0)
 }
 
+/// `VmHWM` counts from now on.
+pub fn reset_peak(process: u32) -> Result<()> {
+    Ok(std::fs::write(format!("/proc/{process}/clear_refs"), "5")?)
+}
+
 pub fn threads(process: u32) -> usize {
     std::fs::read_dir(format!("/proc/{process}/task")).map_or(0, Iterator::count)
 }
