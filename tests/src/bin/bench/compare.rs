@@ -11,7 +11,7 @@ use serde_json::json;
 use crate::arrivals::Arrivals;
 use crate::lab::{Lab, LabOptions};
 use crate::load::{Backlog, Shape, fill};
-use crate::measure::{Results, quantile, rounded};
+use crate::measure::{Results, median, quantile, rounded};
 use crate::throughput::{Run, catch_up, copy, position};
 
 /// What is compared.
@@ -243,7 +243,7 @@ impl Comparison<'_> {
                 ratios
             };
             let (rates, cpu) = (ratios(Run::rate), ratios(Run::per_cpu_second));
-            let ratio = quantile(&rates, 0.5);
+            let ratio = median(&rates);
             let mut line = json!({
                 "bench": "compare",
                 "case": self.case.name(),
@@ -256,7 +256,7 @@ impl Comparison<'_> {
                 "ratio_p50": rounded(ratio),
                 "ratio_min": rounded(quantile(&rates, 0.0)),
                 "ratio_max": rounded(quantile(&rates, 1.0)),
-                "cpu_ratio_p50": rounded(quantile(&cpu, 0.5)),
+                "cpu_ratio_p50": rounded(median(&cpu)),
             });
             if let Some(least) = self.case.target() {
                 line["target"] = json!(format!("ratio_p50 >= {least}"));

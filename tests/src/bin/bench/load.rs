@@ -8,7 +8,8 @@ use crate::lab::Lab;
 /// Size of an order unless another one is asked for.
 pub const USUAL_BYTES: usize = 480;
 
-/// Bytes of a line of an order in BSON.
+/// Bytes of an order with two lines in BSON, and of each further line.
+const TWO_LINES: usize = 388;
 const LINE: usize = 58;
 /// Changes of one collection that follow each other in a backlog.
 const IN_A_ROW: usize = 100;
@@ -58,7 +59,7 @@ pub fn document(id: usize, bytes: usize) -> Document {
             "customer",
             doc! {"id": (id % 10_007) as i32, "name": format!("Customer number {}", id % 10_007), "vip": id.is_multiple_of(7)},
         );
-        let lines: Vec<Document> = (0..2 + (bytes - USUAL_BYTES) / LINE).map(line).collect();
+        let lines: Vec<Document> = (0..2 + (bytes - TWO_LINES) / LINE).map(line).collect();
         order.insert("lines", lines);
     }
     order.insert("status", "new");

@@ -64,6 +64,15 @@ pub fn quantile(sorted: &[f64], q: f64) -> f64 {
     sorted[((sorted.len() - 1) as f64 * q).round() as usize]
 }
 
+/// Median of sorted values; between the two in the middle if their number is even.
+pub fn median(sorted: &[f64]) -> f64 {
+    let (low, high) = (sorted.len().saturating_sub(1) / 2, sorted.len() / 2);
+    match (sorted.get(low), sorted.get(high)) {
+        (Some(low), Some(high)) => (low + high) / 2.0,
+        _ => f64::NAN,
+    }
+}
+
 pub fn rounded(value: f64) -> f64 {
     (value * 100.0).round() / 100.0
 }
