@@ -1,14 +1,18 @@
 //! Services and nodes for a measurement.
 
-use std::time::{Duration, Instant};
+use std::time::Duration;
 
-use anyhow::{Context, Result, bail};
-use mongodb::bson::{Document, doc};
-use rdkafka::consumer::{BaseConsumer, Consumer};
-use rdkafka::message::Message;
-use rdkafka::{ClientConfig, Offset, TopicPartitionList};
+use anyhow::{Result, bail};
+use rdkafka::ClientConfig;
+use rdkafka::admin::{AdminClient, AdminOptions, NewTopic, TopicReplication};
+use rdkafka::error::RDKafkaErrorCode;
 use serde_json::{Value, json};
-use thalweg_tests::{Broker, BrokerOptions, Cluster, MemberOptions, ReplicaSet, Role, pin};
+use thalweg_tests::{Broker, BrokerOptions, Cluster, MemberOptions, ReplicaSet, Role, SchemaRegistry, pin};
+
+use crate::arrivals::Arrivals;
+
+/// What the broker takes, in bytes.
+pub const LARGEST_MESSAGE: usize = 40_000_000;
 
 pub struct LabOptions {
     pub delivery: String,
@@ -21,6 +25,7 @@ pub struct Lab {
     pub broker: Broker,
     pub set: ReplicaSet,
     pub cluster: Cluster,
+    registry: Option<SchemaRegistry>,
     compression: String,
     settings: Vec<(String, String)>,
 }
@@ -28,7 +33,7 @@ pub struct Lab {
 impl Lab {
     /// One node on processor 1, or several that run anywhere.
     pub async fn start(options: &LabOptions, nodes: u64) -> Result<Self> {
-        let settings = vec![("message.max.bytes".to_owned(), "10000000".to_owned())];
+        let settings = vec![("message.max.bytes".to_owned(), LARGEST_MESSAGE.to_string())];
         let broker = Broker::with(BrokerOptions { settings, ..Default::default() }).await?;
         let members = MemberOptions { oplog_mb: 20_000, cache_gb: 2.0, ..Default::default() };
         let set = ReplicaSet::start("rs0", 1, &members).await?;
@@ -37,7 +42,8 @@ impl Lab {
         }
         let extra = [("thalweg.delivery", options.delivery.as_str())];
         let cluster = Cluster::start(nodes, &broker.bootstrap(), &extra).await?;
-        Ok(Self { broker, set, cluster, compression: options.compression.clone(), settings: options.settings.clone() })
+        let (compression, settings) = (options.compression.clone(), options.settings.clone());
+        Ok(Self { broker, set, cluster, registry: None, compression, settings })
     }
 
     pub fn process(&mut self) -> Result<u32> {
@@ -69,91 +75,61 @@ impl Lab {
         config
     }
 
-    /// Inserts documents of about 480 bytes in large batches.
-    pub async fn fill(&self, database: &str, ids: std::ops::Range<usize>) -> Result<()> {
-        let collection = self.set.client().await?.database(database).collection::<Document>("c");
-        let mut batch = Vec::with_capacity(10_000);
-        for id in ids {
-            batch.push(document(id));
-            if batch.len() == 10_000 {
-                collection.insert_many(std::mem::take(&mut batch)).await?;
+    /// Waits until a new topic holds `messages` messages; gives append times of the first and the last
+    /// in ms since the epoch.
+    pub async fn arrived(&self, topic: &str, messages: usize) -> Result<(i64, i64)> {
+        Arrivals::of_new(self.broker.bootstrap(), topic).wait(messages).await
+    }
+
+    /// Waits for messages of a connector, or for its failure.
+    pub async fn wait(&self, name: &str, arrivals: Arrivals, messages: usize) -> Result<(i64, i64)> {
+        tokio::select! {
+            arrived = arrivals.wait(messages) => arrived,
+            failed = self.failure(name) => Err(failed?),
+        }
+    }
+
+    /// Resolves when a task has failed.
+    async fn failure(&self, name: &str) -> Result<anyhow::Error> {
+        let rest = self.cluster.rest()?;
+        let mut look = tokio::time::interval(Duration::from_secs(1));
+        loop {
+            look.tick().await;
+            let (_, status) = rest.get(&format!("/connectors/{name}/status")).await?;
+            let tasks = status["tasks"].as_array().into_iter().flatten();
+            if let Some(task) = tasks.into_iter().find(|task| task["state"] == "FAILED") {
+                return Ok(anyhow::anyhow!("{name} has failed: {}", task["trace"].as_str().unwrap_or_default()));
             }
         }
-        if !batch.is_empty() {
-            collection.insert_many(batch).await?;
+    }
+
+    /// Makes topics of one partition, so that making them is no part of what is measured. Those that
+    /// are there stay as they are.
+    pub async fn make_topics(&self, names: &[String]) -> Result<()> {
+        let admin: AdminClient<_> = ClientConfig::new().set("bootstrap.servers", self.broker.bootstrap()).create()?;
+        for names in names.chunks(100) {
+            let topics = names.iter().map(|n| NewTopic::new(n, 1, TopicReplication::Fixed(1))).collect::<Vec<_>>();
+            for made in admin.create_topics(&topics, &AdminOptions::new()).await? {
+                match made {
+                    Ok(_) | Err((_, RDKafkaErrorCode::TopicAlreadyExists)) => {}
+                    Err((topic, code)) => bail!("topic {topic} cannot be made: {code}"),
+                }
+            }
         }
         Ok(())
     }
 
-    /// Waits until the topic holds `messages` messages and no more come; gives append times of the
-    /// first and the last in ms since the epoch.
-    pub async fn arrived(&self, topic: &str, messages: usize, deadline: Duration) -> Result<(i64, i64)> {
-        let (bootstrap, topic) = (self.broker.bootstrap(), topic.to_owned());
-        tokio::task::spawn_blocking(move || count(&bootstrap, &topic, messages, deadline)).await?
+    /// Starts a schema registry and gives the settings of a connector that writes Avro to it.
+    pub async fn avro(&mut self) -> Result<Vec<(String, String)>> {
+        let registry = match self.registry.take() {
+            Some(registry) => registry,
+            None => SchemaRegistry::start().await?,
+        };
+        let url = self.registry.insert(registry).url();
+        let of = |part: &str| {
+            let class = (format!("{part}.converter"), "io.confluent.connect.avro.AvroConverter".to_owned());
+            [class, (format!("{part}.converter.schema.registry.url"), url.clone())]
+        };
+        Ok(["key", "value"].into_iter().flat_map(of).collect())
     }
-}
-
-/// About 480 bytes of BSON, as an order might look.
-pub fn document(id: usize) -> Document {
-    doc! {
-        "_id": id as i64,
-        "number": format!("ORD-{id:010}"),
-        "customer": {"id": (id % 10_007) as i32, "name": format!("Customer number {}", id % 10_007), "vip": id.is_multiple_of(7)},
-        "lines": [
-            {"sku": format!("SKU-{:06}", id % 999_983), "quantity": (id % 9) as i32 + 1, "price": 12.5 + (id % 100) as f64},
-            {"sku": format!("SKU-{:06}", id % 99_991), "quantity": 1, "price": 3.25},
-        ],
-        "status": "new",
-        "created": mongodb::bson::DateTime::from_millis(1_700_000_000_000 + id as i64),
-        "note": "a note that is long enough to bring this document to the size that the benchmark is about, and a bit",
-        "seq": id as i64,
-    }
-}
-
-fn consumer(bootstrap: &str, topic: &str) -> Result<BaseConsumer> {
-    let consumer: BaseConsumer = ClientConfig::new()
-        .set("bootstrap.servers", bootstrap)
-        .set("group.id", "bench")
-        .set("enable.auto.commit", "false")
-        .set("isolation.level", "read_uncommitted")
-        .set("topic.metadata.refresh.interval.ms", "200")
-        .set("queued.max.messages.kbytes", "16384")
-        .create()?;
-    let mut list = TopicPartitionList::new();
-    list.add_partition_offset(topic, 0, Offset::Beginning)?;
-    consumer.assign(&list)?;
-    Ok(consumer)
-}
-
-/// Polls the end of the log first, which costs the broker nothing, then reads everything back.
-fn count(bootstrap: &str, topic: &str, messages: usize, deadline: Duration) -> Result<(i64, i64)> {
-    let probe = consumer(bootstrap, "no-topic-yet")?;
-    let end = Instant::now() + deadline;
-    loop {
-        let high = probe.fetch_watermarks(topic, 0, Duration::from_secs(5)).map_or(0, |(_, high)| high);
-        if high >= messages as i64 {
-            break;
-        }
-        if Instant::now() > end {
-            bail!("{topic} holds {high} of {messages} messages after {deadline:?}");
-        }
-        std::thread::park_timeout(Duration::from_millis(20));
-    }
-    drop(probe);
-    let consumer = consumer(bootstrap, topic)?;
-    let (mut first, mut last, mut seen) = (i64::MAX, 0, 0);
-    while seen < messages {
-        match consumer.poll(Duration::from_secs(1)) {
-            Some(Ok(message)) => {
-                let time = message.timestamp().to_millis().context("no append time")?;
-                first = first.min(time);
-                last = last.max(time);
-                seen += 1;
-            }
-            Some(Err(e)) => bail!("reading {topic} back: {e}"),
-            None if Instant::now() > end => bail!("{topic} gave {seen} of {messages} messages"),
-            None => {}
-        }
-    }
-    Ok((first, last))
 }

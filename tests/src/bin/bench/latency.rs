@@ -33,7 +33,7 @@ pub async fn run(options: &LabOptions, rates: &[u32], seconds: u64, results: &mu
     let rest = lab.cluster.rest()?;
     rest.create("lat", lab.connector("lat", "lat", &[("producer.override.linger.ms", "0")])).await?;
     rest.awaits("lat", 1, "RUNNING").await?;
-    lab.arrived("lat.lat.c", 1, Duration::from_secs(30)).await?;
+    lab.arrived("lat.lat.c", 1).await?;
     let stop = CancellationToken::new();
     let (reads, reading) = oneshot::channel();
     let bare = tokio::spawn(bare_pipe(lab.set.uri(), lab.broker.bootstrap(), reads, stop.clone()));

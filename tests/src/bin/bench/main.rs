@@ -6,11 +6,15 @@
 
 #![allow(unreachable_pub, reason = "modules of a program, not of a library")]
 
+mod arrivals;
 mod ceiling;
+mod compare;
 mod failover;
 mod lab;
 mod latency;
+mod load;
 mod measure;
+mod memory;
 mod startup;
 mod throughput;
 
@@ -18,7 +22,9 @@ use std::path::PathBuf;
 
 use anyhow::Result;
 use clap::{Parser, Subcommand};
+use compare::{Case, Work};
 use lab::LabOptions;
+use load::{Shape, USUAL_BYTES};
 use measure::Results;
 
 #[derive(Parser)]
@@ -48,15 +54,51 @@ struct Arguments {
 
 #[derive(Subcommand)]
 enum What {
-    /// Copies documents of about 500 bytes.
+    /// Copies documents of one size after the other.
     Snapshot {
-        #[arg(long, default_value_t = 500_000)]
-        documents: usize,
+        /// Default: 500,000, or as many as make a gigabyte.
+        #[arg(long)]
+        documents: Option<usize>,
+        /// Size of the documents.
+        #[arg(long, value_delimiter = ',', default_values_t = [USUAL_BYTES])]
+        bytes: Vec<usize>,
     },
-    /// Drains a backlog of 60 % inserts, 30 % updates, 10 % deletes.
+    /// Drains a backlog of 60 % inserts, 30 % updates, 10 % deletes, of documents of one size after the
+    /// other.
     Drain {
-        #[arg(long, default_value_t = 300_000)]
-        changes: usize,
+        /// Default: 300,000, or as many as make a gigabyte.
+        #[arg(long)]
+        changes: Option<usize>,
+        /// Size of the documents.
+        #[arg(long, value_delimiter = ',', default_values_t = [USUAL_BYTES])]
+        bytes: Vec<usize>,
+    },
+    /// The same work in several ways, by turns: what each costs against the first.
+    Compare {
+        case: Case,
+        #[arg(long, value_delimiter = ',', default_values_t = [Work::Snapshot, Work::Drain])]
+        work: Vec<Work>,
+        /// Documents of a snapshot, changes of a backlog.
+        #[arg(long, default_value_t = 200_000)]
+        events: usize,
+        /// Size of the documents.
+        #[arg(long, default_value_t = USUAL_BYTES)]
+        bytes: usize,
+    },
+    /// Memory of the node while very large documents are drained and copied.
+    Large {
+        #[arg(long, default_value_t = 1_000)]
+        documents: usize,
+        #[arg(long, default_value_t = 15_000_000)]
+        bytes: usize,
+    },
+    /// Memory of the node over large transactions in a row.
+    Transactions {
+        /// Of each transaction.
+        #[arg(long, default_value_t = 100_000)]
+        operations: usize,
+        #[arg(long, default_value_t = 3)]
+        times: usize,
     },
     /// Delay from the write to the append in Kafka at steady rates.
     Latency {
@@ -94,8 +136,27 @@ async fn main() -> Result<()> {
     let mut results = Results::open(&arguments.results)?;
     thalweg_tests::pin(thalweg_tests::Role::Service, 0);
     match arguments.what {
-        What::Snapshot { documents } => throughput::snapshot(&options, documents, arguments.rounds, &mut results).await,
-        What::Drain { changes } => throughput::drain(&options, changes, arguments.rounds, &mut results).await,
+        What::Snapshot { documents, bytes } => {
+            for shape in bytes.into_iter().map(Shape::of) {
+                let documents = documents.unwrap_or_else(|| shape.count(500_000));
+                throughput::snapshot(&options, shape, documents, arguments.rounds, &mut results).await?;
+            }
+            Ok(())
+        }
+        What::Drain { changes, bytes } => {
+            for shape in bytes.into_iter().map(Shape::of) {
+                let changes = changes.unwrap_or_else(|| shape.count(300_000));
+                throughput::drain(&options, shape, changes, arguments.rounds, &mut results).await?;
+            }
+            Ok(())
+        }
+        What::Compare { case, work, events, bytes } => {
+            compare::run(&options, case, &work, (bytes, events), arguments.rounds, &mut results).await
+        }
+        What::Large { documents, bytes } => memory::large(&options, documents, bytes, &mut results).await,
+        What::Transactions { operations, times } => {
+            memory::transactions(&options, operations, times, &mut results).await
+        }
         What::Latency { rates, seconds } => latency::run(&options, &rates, seconds, &mut results).await,
         What::Idle { connectors } => startup::idle(&options, &connectors, &mut results).await,
         What::Startup => startup::run(&options, arguments.rounds, &mut results).await,

@@ -47,6 +47,11 @@ pub fn memory_mib(process: u32, line: &str) -> Result<f64> {
     Ok((kib / 102.4).round() / 10.0)
 }
 
+/// `VmHWM` counts from now on.
+pub fn reset_peak(process: u32) -> Result<()> {
+    Ok(std::fs::write(format!("/proc/{process}/clear_refs"), "5")?)
+}
+
 pub fn threads(process: u32) -> usize {
     std::fs::read_dir(format!("/proc/{process}/task")).map_or(0, Iterator::count)
 }
@@ -57,6 +62,15 @@ pub fn quantile(sorted: &[f64], q: f64) -> f64 {
         return f64::NAN;
     }
     sorted[((sorted.len() - 1) as f64 * q).round() as usize]
+}
+
+/// Median of sorted values; between the two in the middle if their number is even.
+pub fn median(sorted: &[f64]) -> f64 {
+    let (low, high) = (sorted.len().saturating_sub(1) / 2, sorted.len() / 2);
+    match (sorted.get(low), sorted.get(high)) {
+        (Some(low), Some(high)) => (low + high) / 2.0,
+        _ => f64::NAN,
+    }
 }
 
 pub fn rounded(value: f64) -> f64 {

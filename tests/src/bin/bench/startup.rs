@@ -20,7 +20,7 @@ pub async fn run(options: &LabOptions, rounds: usize, results: &mut Results) -> 
         client.database(&database).collection::<Document>("c").insert_one(doc! {"_id": 1_i64}).await?;
         let posted = now_ms();
         lab.cluster.rest()?.create(&name, lab.connector(&name, &database, &[])).await?;
-        let (first, _) = lab.arrived(&format!("{name}.{database}.c"), 1, Duration::from_secs(30)).await?;
+        let (first, _) = lab.arrived(&format!("{name}.{database}.c"), 1).await?;
         lab.cluster.nodes[0].stop().await?;
         let start = Instant::now();
         lab.cluster.nodes[0].start()?;
@@ -54,7 +54,7 @@ pub async fn idle(options: &LabOptions, counts: &[usize], results: &mut Results)
             let name = format!("idle{running}");
             rest.create(&name, lab.connector(&name, "idle", &[])).await?;
             rest.awaits(&name, 1, "RUNNING").await?;
-            lab.arrived(&format!("{name}.idle.c"), 1, Duration::from_secs(30)).await?;
+            lab.arrived(&format!("{name}.idle.c"), 1).await?;
             running += 1;
         }
         let process = lab.process()?;

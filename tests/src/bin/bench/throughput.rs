@@ -1,112 +1,160 @@
 //! Snapshot and drain: events a second, events a CPU second, memory, beside the ceiling.
 
-use std::time::Duration;
-
 use anyhow::{Context, Result};
 use mongodb::bson::{Document, doc};
-use serde_json::json;
+use serde_json::{Value, json};
 
+use crate::arrivals::Arrivals;
 use crate::ceiling::{Reading, pipe};
-use crate::lab::{Lab, LabOptions, document};
+use crate::lab::{Lab, LabOptions};
+use crate::load::{Backlog, Shape, USUAL_BYTES, fill};
 use crate::measure::{Results, cpu_seconds, memory_mib, now_ms, rounded};
 
-const DEADLINE: Duration = Duration::from_secs(300);
+/// What is aimed at with documents of the usual size: events a CPU second, and the part of the ceiling.
+type Aim = (f64, f64);
+const SNAPSHOT_AIM: Aim = (140_000.0, 0.6);
+const DRAIN_AIM: Aim = (105_000.0, 0.85);
 
-pub async fn snapshot(options: &LabOptions, documents: usize, rounds: usize, results: &mut Results) -> Result<()> {
+/// One piece of work that was done.
+pub struct Run {
+    pub events: usize,
+    pub start: i64,
+    pub first: i64,
+    pub last: i64,
+    pub cpu: f64,
+}
+
+impl Run {
+    pub fn rate(&self) -> f64 {
+        self.events as f64 / ((self.last - self.start).max(1) as f64 / 1e3)
+    }
+
+    pub fn per_cpu_second(&self) -> f64 {
+        self.events as f64 / self.cpu.max(0.01)
+    }
+
+    pub fn line(&self, what: &str, options: &LabOptions, shape: Shape, round: usize, process: u32) -> Result<Value> {
+        Ok(json!({
+            "bench": what,
+            "delivery": options.delivery,
+            "compression": options.compression,
+            "bytes": shape.bytes,
+            "collections": shape.collections,
+            "round": round,
+            "events": self.events,
+            "events_per_s": self.rate().round(),
+            "first_message_ms": self.first - self.start,
+            "events_per_cpu_s": self.per_cpu_second().round(),
+            "cpu_s": rounded(self.cpu),
+            "peak_mib": memory_mib(process, "VmHWM")?,
+        }))
+    }
+}
+
+/// From the creation of a connector to the last of its messages; it is deleted again.
+pub async fn copy(lab: &mut Lab, name: &str, config: Value, events: usize, arrivals: Arrivals) -> Result<Run> {
+    let process = lab.process()?;
+    let (cpu, start) = (cpu_seconds(process)?, now_ms());
+    let rest = lab.cluster.rest()?;
+    rest.create(name, config).await?;
+    let (first, last) = lab.wait(name, arrivals, events).await?;
+    let cpu = cpu_seconds(process)? - cpu;
+    rest.delete(&format!("/connectors/{name}")).await?;
+    Ok(Run { events, start, first, last, cpu })
+}
+
+/// Makes a connector that stands at the present end of the change stream, and stops it.
+pub async fn position(lab: &Lab, name: &str, config: Value) -> Result<()> {
+    let rest = lab.cluster.rest()?;
+    rest.create(name, config).await?;
+    rest.awaits(name, 1, "RUNNING").await?;
+    rest.awaits_offset(name).await?;
+    rest.put(&format!("/connectors/{name}/stop"), None).await?;
+    rest.awaits(name, 0, "STOPPED").await?;
+    Ok(())
+}
+
+/// From the resumption of a positioned connector to the last of its messages; it is deleted again.
+pub async fn catch_up(
+    lab: &mut Lab,
+    name: &str,
+    (events, messages): (usize, usize),
+    arrivals: Arrivals,
+) -> Result<Run> {
+    let process = lab.process()?;
+    let rest = lab.cluster.rest()?;
+    let (cpu, start) = (cpu_seconds(process)?, now_ms());
+    rest.put(&format!("/connectors/{name}/resume"), None).await?;
+    let (first, last) = lab.wait(name, arrivals, messages).await?;
+    let cpu = cpu_seconds(process)? - cpu;
+    rest.delete(&format!("/connectors/{name}")).await?;
+    Ok(Run { events, start, first, last, cpu })
+}
+
+pub async fn snapshot(
+    options: &LabOptions,
+    shape: Shape,
+    documents: usize,
+    rounds: usize,
+    results: &mut Results,
+) -> Result<()> {
     let mut lab = Lab::start(options, 1).await?;
-    lab.fill("load", 0..documents).await?;
+    let database = shape.database();
+    fill(&lab, &database, shape, documents).await?;
     for round in 0..rounds {
         let ceiling =
-            pipe(&lab, "load", &format!("ceiling{round}"), documents, Reading::Scan, &options.compression).await?;
+            pipe(&lab, &database, &format!("ceiling{round}"), documents, Reading::Scan, &options.compression).await?;
         let name = format!("snapshot{round}");
-        let process = lab.process()?;
-        let (cpu, start) = (cpu_seconds(process)?, now_ms());
-        lab.cluster.rest()?.create(&name, lab.connector(&name, "load", &[("snapshot.mode", "initial_only")])).await?;
-        let (first, last) = lab.arrived(&format!("{name}.load.c"), documents, DEADLINE).await?;
-        let cpu = cpu_seconds(process)? - cpu;
-        report(results, "snapshot", options, round, documents, (start, first, last), cpu, ceiling, process)?;
-        lab.cluster.rest()?.delete(&format!("/connectors/{name}")).await?;
+        let config = lab.connector(&name, &database, &[("snapshot.mode", "initial_only")]);
+        let arrivals = Arrivals::of_new(lab.broker.bootstrap(), &format!("{name}.{database}.c"));
+        let run = copy(&mut lab, &name, config, documents, arrivals).await?;
+        let line = run.line("snapshot", options, shape, round, lab.process()?)?;
+        results.add(beside(line, &run, ceiling, aim(options, shape, SNAPSHOT_AIM)))?;
     }
     Ok(())
 }
 
-pub async fn drain(options: &LabOptions, changes: usize, rounds: usize, results: &mut Results) -> Result<()> {
+pub async fn drain(
+    options: &LabOptions,
+    shape: Shape,
+    changes: usize,
+    rounds: usize,
+    results: &mut Results,
+) -> Result<()> {
     let mut lab = Lab::start(options, 1).await?;
     for round in 0..rounds {
         let (name, database) = (format!("drain{round}"), format!("load{round}"));
         let client = lab.set.client().await?;
         client.database(&database).collection::<Document>("c").insert_one(doc! {"_id": -1_i64}).await?;
-        let rest = lab.cluster.rest()?;
-        rest.create(&name, lab.connector(&name, &database, &[])).await?;
-        rest.awaits(&name, 1, "RUNNING").await?;
+        position(&lab, &name, lab.connector(&name, &database, &[])).await?;
         let topic = format!("{name}.{database}.c");
-        lab.arrived(&topic, 1, DEADLINE).await?;
-        rest.put(&format!("/connectors/{name}/stop"), None).await?;
-        rest.awaits(&name, 0, "STOPPED").await?;
+        lab.arrived(&topic, 1).await?;
+        let arrivals = Arrivals::from_here(lab.broker.bootstrap(), vec![topic]).await?;
         let token = client.database(&database).watch().await?.resume_token().context("no token")?;
         let token: Document = mongodb::bson::serialize_to_document(&token)?;
-        let messages = backlog(&lab, &database, changes).await?;
+        let (events, messages) = Backlog::default().write(&lab, &database, shape, changes).await?;
         let ceiling =
-            pipe(&lab, &database, &format!("ceiling{round}"), changes, Reading::Stream(token), &options.compression)
+            pipe(&lab, &database, &format!("ceiling{round}"), events, Reading::Stream(token), &options.compression)
                 .await?;
-        let process = lab.process()?;
-        let (cpu, start) = (cpu_seconds(process)?, now_ms());
-        rest.put(&format!("/connectors/{name}/resume"), None).await?;
-        let (_, last) = lab.arrived(&topic, messages + 1, DEADLINE).await?;
-        let cpu = cpu_seconds(process)? - cpu;
-        report(results, "drain", options, round, changes, (start, start, last), cpu, ceiling, process)?;
-        rest.delete(&format!("/connectors/{name}")).await?;
+        let run = catch_up(&mut lab, &name, (events, messages), arrivals).await?;
+        let line = run.line("drain", options, shape, round, lab.process()?)?;
+        results.add(beside(line, &run, ceiling, aim(options, shape, DRAIN_AIM)))?;
     }
     Ok(())
 }
 
-/// 60 % inserts, 30 % updates, 10 % deletes; the number of messages that come of them.
-async fn backlog(lab: &Lab, database: &str, changes: usize) -> Result<usize> {
-    let collection = lab.set.client().await?.database(database).collection::<Document>("c");
-    let (mut done, mut id, mut messages) = (0, 0, 0);
-    while done < changes {
-        let round = 1_000.min(changes - done);
-        let (inserts, deletes) = (round * 6 / 10, round / 10);
-        let updates = round - inserts - deletes;
-        collection.insert_many((id..id + inserts).map(document)).await?;
-        let touched: Vec<i64> = (id..id + updates.min(inserts)).map(|i| i as i64).collect();
-        let updated =
-            collection.update_many(doc! {"_id": {"$in": &touched}}, doc! {"$set": {"status": "paid"}}).await?;
-        let gone: Vec<i64> = (id..id + deletes).map(|i| i as i64).collect();
-        let deleted = collection.delete_many(doc! {"_id": {"$in": gone}}).await?;
-        let events = inserts + updated.modified_count as usize + deleted.deleted_count as usize;
-        messages += events + deleted.deleted_count as usize;
-        done += events;
-        id += inserts;
-    }
-    Ok(messages)
+/// There is an aim only for what the reference was measured with.
+fn aim(options: &LabOptions, shape: Shape, aim: Aim) -> Option<Aim> {
+    (shape == Shape::of(USUAL_BYTES) && options.settings.is_empty()).then_some(aim)
 }
 
-#[expect(clippy::too_many_arguments, reason = "the columns of one line")]
-fn report(
-    results: &mut Results,
-    what: &str,
-    options: &LabOptions,
-    round: usize,
-    events: usize,
-    (start, first, last): (i64, i64, i64),
-    cpu: f64,
-    ceiling: f64,
-    process: u32,
-) -> Result<()> {
-    let rate = events as f64 / ((last - start).max(1) as f64 / 1e3);
-    results.add(json!({
-        "bench": what,
-        "delivery": options.delivery,
-        "compression": options.compression,
-        "round": round,
-        "events": events,
-        "events_per_s": rate.round(),
-        "first_message_ms": first - start,
-        "events_per_cpu_s": (events as f64 / cpu).round(),
-        "cpu_s": rounded(cpu),
-        "ceiling_per_s": ceiling.round(),
-        "of_ceiling": rounded(rate / ceiling),
-        "peak_mib": memory_mib(process, "VmHWM")?,
-    }))
+fn beside(mut line: Value, run: &Run, ceiling: f64, aim: Option<Aim>) -> Value {
+    let of_ceiling = run.rate() / ceiling;
+    line["ceiling_per_s"] = json!(ceiling.round());
+    line["of_ceiling"] = json!(rounded(of_ceiling));
+    if let Some((per_cpu_second, part)) = aim {
+        line["target"] = json!(format!("events_per_cpu_s >= {per_cpu_second}, of_ceiling >= {part}"));
+        line["met"] = json!(run.per_cpu_second() >= per_cpu_second && of_ceiling >= part);
+    }
+    line
 }
