@@ -56,6 +56,7 @@ pub fn write(
         .collect();
     let summary = json!({
         "verdict": verdict(findings),
+        "scenario": options.lab.scenario,
         "delivery": options.lab.delivery,
         "seed": options.seed,
         "time_s": history.now() as f64 / 1e3,
@@ -76,7 +77,8 @@ pub fn write(
 fn history_note(options: &RunOptions) -> Result<()> {
     let faults: Vec<&str> = options.faults.iter().map(|f| f.name()).collect();
     let text = format!(
-        "thalweg-jepsen --time {}s --seed {} --delivery {} --faults {}\n",
+        "thalweg-jepsen --scenario {} --time {}s --seed {} --delivery {} --faults {}\n",
+        options.lab.scenario.name(),
         options.time.as_secs(),
         options.seed,
         options.lab.delivery,
@@ -92,7 +94,7 @@ fn repeated(messages: &[SeenMessage]) -> usize {
     messages
         .iter()
         .filter(|m| match m.event {
-            SeenEvent::Version(v) => !seen.insert((m.key, v)),
+            SeenEvent::Version(_) | SeenEvent::Read(_) => !seen.insert((m.key, m.event)),
             _ => false,
         })
         .count()
