@@ -1,6 +1,7 @@
 //! Everything under test and around it: three nodes, one broker, one replica set of three, and a
 //! proxy on every link between them. For shards: sets of one member behind a stand-in of a router.
 
+use std::num::NonZeroU32;
 use std::path::PathBuf;
 use std::sync::Arc;
 
@@ -25,7 +26,7 @@ pub const GUEST: usize = 1;
 /// Keys of a shard begin at its number times this.
 pub const SHARD_KEYS: i64 = 1_000_000;
 /// Bytes a second of each link to the source while an initial snapshot is read.
-const SLOW_LINK: u32 = 160 * 1024;
+const SLOW_LINK: Option<NonZeroU32> = NonZeroU32::new(160 * 1024);
 
 #[derive(Debug, Clone, Default)]
 pub struct LabOptions {
@@ -159,9 +160,26 @@ impl Lab {
         Ok(())
     }
 
-    /// Slows every link to the source, so that a snapshot takes as long as one of a large collection.
-    pub fn slow_source(&self) {
-        self.sets().flat_map(|s| &s.members).filter_map(|m| m.proxy.as_ref()).for_each(|p| p.slow(SLOW_LINK));
+    /// Slows every link to the source, so that a snapshot takes as long as one of a large collection; or
+    /// ends that.
+    pub fn slow_source(&self, slow: bool) {
+        let rate = SLOW_LINK.filter(|_| slow);
+        self.sets().flat_map(|s| &s.members).filter_map(|m| m.proxy.as_ref()).for_each(|p| p.slow(rate));
+    }
+
+    /// Connectors with a task on this node, as the status says at this moment.
+    pub async fn owned(&self, node: usize) -> Result<Vec<usize>> {
+        let rest = self.cluster.rest()?;
+        let port = format!(":{}", self.cluster.nodes[node].rest_port);
+        let mut owned = Vec::new();
+        for connector in 0..self.connectors() {
+            let status = rest.get(&format!("/connectors/{}/status", Self::connector(connector))).await?.1;
+            let mut workers = status["tasks"].as_array().into_iter().flatten().filter_map(|t| t["worker_id"].as_str());
+            if workers.any(|worker| worker.ends_with(&port)) {
+                owned.push(connector);
+            }
+        }
+        Ok(owned)
     }
 
     /// Creates the connectors; those that take no snapshot are awaited until their stream has begun.

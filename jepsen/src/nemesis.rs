@@ -29,6 +29,8 @@ pub struct Injected {
     pub healed: u64,
     /// All tasks RUNNING again, after healing.
     pub converged: Option<u64>,
+    /// Connectors whose owner was hit.
+    pub hit: Vec<usize>,
     /// A shard came (true) or went.
     pub shard: Option<bool>,
 }
@@ -68,6 +70,12 @@ impl Nemesis<'_> {
             }
             _ => format!("node {}", node + 1),
         };
+        let hit = match fault {
+            Fault::StepDown | Fault::KillPrimary | Fault::RestartBroker | Fault::KillAll => {
+                (0..self.lab.connectors()).collect()
+            }
+            _ => self.lab.owned(node).await?,
+        };
         let from = self.history.now();
         self.note(OpType::Invoke, fault, &target);
         self.begin(fault, node, primary).await.with_context(|| format!("{} of {target}", fault.name()))?;
@@ -75,7 +83,7 @@ impl Nemesis<'_> {
         self.heal(fault, node, primary).await.with_context(|| format!("healing {} of {target}", fault.name()))?;
         self.note(OpType::Info, fault, &target);
         let shard = resharding.then_some(!guest);
-        Ok(Injected { fault, target, from, healed: self.history.now(), converged: None, shard })
+        Ok(Injected { fault, target, from, healed: self.history.now(), converged: None, hit, shard })
     }
 
     fn note(&self, kind: OpType, fault: Fault, target: &str) {

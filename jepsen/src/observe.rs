@@ -7,6 +7,7 @@ use std::time::Duration;
 use anyhow::{Context, Result};
 use base64::Engine;
 use parking_lot::Mutex;
+use serde::Serialize;
 use serde_json::Value;
 use thalweg_services::{Rest, Topic};
 use tokio_util::sync::CancellationToken;
@@ -18,7 +19,7 @@ use crate::lab::Lab;
 pub type ClusterTime = (u32, u32);
 
 /// A stored offset as one node showed it. `run` changes when the node was restarted.
-#[derive(Debug, Clone, PartialEq, Eq)]
+#[derive(Debug, Clone, PartialEq, Eq, Serialize)]
 pub struct SeenOffset {
     pub time: u64,
     pub node: u64,
@@ -30,7 +31,7 @@ pub struct SeenOffset {
 }
 
 /// A task in the hands of an owner, when it was first seen.
-#[derive(Debug, Clone, PartialEq, Eq)]
+#[derive(Debug, Clone, PartialEq, Eq, Serialize)]
 pub struct SeenEpoch {
     pub time: u64,
     pub connector: usize,
@@ -39,7 +40,7 @@ pub struct SeenEpoch {
 }
 
 /// A message of a topic, reduced to what the checkers need.
-#[derive(Debug, Clone, PartialEq, Eq)]
+#[derive(Debug, Clone, PartialEq, Eq, Serialize)]
 pub struct SeenMessage {
     pub offset: i64,
     /// Append time, milliseconds since the epoch.
@@ -48,7 +49,8 @@ pub struct SeenMessage {
     pub event: SeenEvent,
 }
 
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Serialize)]
+#[serde(rename_all = "lowercase")]
 pub enum SeenEvent {
     /// Create or update with this version.
     Version(i64),

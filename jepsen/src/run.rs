@@ -21,7 +21,7 @@ use crate::check::{Evidence, Finding, Verdict, check, verdict};
 use crate::history::History;
 use crate::lab::{GUEST, Lab, LabOptions, SHARD_KEYS};
 use crate::nemesis::{Injected, Nemesis};
-use crate::observe::{SeenEpoch, any, positions, read_topic, watch_epochs, watch_notices, watch_offsets};
+use crate::observe::{ClusterTime, SeenEpoch, any, positions, read_topic, watch_epochs, watch_notices, watch_offsets};
 use crate::report;
 use crate::scenario::{COPY_ANSWER, COPY_READERS, Scenario};
 use crate::schedule::{Fault, Schedule};
@@ -36,11 +36,13 @@ const CONVERGES: Duration = Duration::from_secs(90);
 const CALM: Duration = Duration::from_secs(3);
 /// Between two faults during an initial snapshot at most, in milliseconds: at random places of it.
 const PLACES_MS: usize = 3_000;
+/// Longest wait until every shard is read again after a change of the set.
+const READS_AGAIN: Duration = Duration::from_secs(30);
 /// Longest wait for the end of initial snapshots once nothing disturbs them.
 const COPIES: Duration = Duration::from_secs(120);
 /// What was delivered within so many milliseconds before a fault may not have been stored: commits of
 /// transactions and of positions, and the time that they take.
-const UNSTORED_MS: i64 = 750;
+const UNSTORED_MS: i64 = 600;
 
 #[derive(Debug, Clone)]
 pub struct RunOptions {
@@ -90,7 +92,7 @@ async fn drive(options: &RunOptions, lab: &mut Lab) -> Result<Outcome> {
     // before the stream begins would rightly be missing.
     let begins_with_snapshot = matches!(scenario, Scenario::Initial | Scenario::Shards);
     if scenario == Scenario::Initial {
-        lab.slow_source();
+        lab.slow_source(true);
     }
     if !begins_with_snapshot {
         lab.create_connectors().await.context("creating the connectors")?;
@@ -119,6 +121,7 @@ async fn drive(options: &RunOptions, lab: &mut Lab) -> Result<Outcome> {
         Scenario::Initial => copies_end(lab, &history).await,
         _ => Vec::new(),
     };
+    lab.slow_source(false);
     stop.cancel();
     tasks.close();
     tasks.wait().await;
@@ -286,14 +289,15 @@ async fn all_copied(lab: &Lab) -> Result<bool> {
 fn copies(ends: &[Option<i64>], injected: &[Injected], epochs: &[SeenEpoch], start_ms: i64) -> Vec<Copying> {
     let copying = |(connector, ended): (usize, &Option<i64>)| {
         let before_end = |time: u64| ended.is_none_or(|end| start_ms + (time as i64) < end);
-        let unstored = injected.iter().filter(|i| before_end(i.from)).map(|i| {
+        // A planned move stores everything before.
+        let hits = injected.iter().filter(|i| i.hit.contains(&connector) && i.fault != Fault::Restart);
+        let unstored = hits.filter(|i| before_end(i.from)).map(|i| {
             let from = start_ms + i.from as i64;
             let silent = matches!(
                 i.fault,
                 Fault::KillOwner | Fault::KillLeader | Fault::KillAll | Fault::PauseLong | Fault::PauseShort
             );
-            // Only the node that was hit is silent then; the rows of all connectors count, which is no less.
-            (from - UNSTORED_MS, if silent { from + 250 } else { start_ms + i.healed as i64 })
+            (from - UNSTORED_MS, if silent { from + UNSTORED_MS / 3 } else { start_ms + i.healed as i64 })
         });
         let owners = epochs.iter().filter(|e| e.connector == connector && before_end(e.time)).count();
         Copying {
@@ -347,9 +351,18 @@ async fn pause(initial: bool, schedule: &mut Schedule) {
 }
 
 async fn inject(lab: &mut Lab, history: &History, fault: Fault, schedule: &mut Schedule) -> Result<Injected> {
+    let before = shard_positions(lab).await;
     let mut nemesis = Nemesis { lab: &mut *lab, history: history.clone() };
     let mut done = nemesis.inject(fault, schedule).await?;
     converge(lab).await.with_context(|| format!("after {} of {}", fault.name(), done.target))?;
+    if done.shard.is_some() {
+        // RUNNING is not reading. A checker decides whether it came too late or never.
+        let moves = thalweg_services::until("every shard is read again", READS_AGAIN, || async {
+            let now = shard_positions(lab).await;
+            Ok(before.iter().all(|(shard, at)| now.get(shard).is_some_and(|now| now > at)).then_some(()))
+        });
+        let _ = moves.await;
+    }
     done.converged = Some(history.now());
     println!(
         "{:>7.1} s  {:<14} {:<10} healed after {:.1} s, all tasks running {:.1} s later",
@@ -360,6 +373,21 @@ async fn inject(lab: &mut Lab, history: &History, fault: Fault, schedule: &mut S
         (history.now() - done.healed) as f64 / 1e3,
     );
     Ok(done)
+}
+
+/// Newest stored positions of the shards that stay.
+async fn shard_positions(lab: &Lab) -> BTreeMap<String, ClusterTime> {
+    let mut newest = BTreeMap::new();
+    let path = format!("/connectors/{}/offsets", Lab::connector(0));
+    for node in lab.cluster.nodes.iter().filter(|n| n.is_running()) {
+        for position in any(&[node.rest()], &path).await.iter().flat_map(positions) {
+            if position.partition != Lab::guest() {
+                let at = newest.entry(position.partition).or_insert(position.at);
+                *at = position.at.max(*at);
+            }
+        }
+    }
+    newest
 }
 
 async fn converge(lab: &Lab) -> Result<()> {

@@ -16,7 +16,7 @@ pub struct Copying {
     pub ended: Option<i64>,
     /// How often another owner, or the same one anew, took the task before the end.
     pub moves: usize,
-    /// Around each fault before the end: what came meanwhile may not have been stored.
+    /// Around each fault of an owner before the end: what came meanwhile may not have been stored.
     pub unstored: Vec<(i64, i64)>,
     /// Most rows that one interruption repeats: readers times the rows of an answer.
     pub chunk: usize,

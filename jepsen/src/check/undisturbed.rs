@@ -1,6 +1,7 @@
 //! A shard that comes or goes does not disturb the others: their positions go on, nothing of theirs is
 //! repeated or comes late, and their tasks start at most once anew (a set of tasks is replaced as a
-//! whole, as the documentation says). All of it where no other fault meddles; the positions always.
+//! whole, as the documentation says). All of it where no other fault meddles; the positions always, but if
+//! an owner dies with the old set, the tasks of the new one wait until nothing of it can arrive any more.
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -12,7 +13,7 @@ use crate::observe::SeenEvent;
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct ShardChange {
     pub from: u64,
-    /// All tasks run again.
+    /// All tasks run again, and every shard that stays is read, or the wait for that was over.
     pub settled: u64,
     pub came: bool,
     /// Nothing else happened meanwhile.

@@ -6,6 +6,7 @@
 
 use std::collections::BTreeSet;
 use std::net::SocketAddr;
+use std::num::NonZeroU32;
 use std::sync::Arc;
 use std::time::Duration;
 
@@ -24,7 +25,7 @@ struct Cuts {
     all: bool,
     processes: BTreeSet<u32>,
     /// Bytes a second of each direction of each link; `None`: as fast as can be.
-    rate: Option<u32>,
+    rate: Option<NonZeroU32>,
 }
 
 impl Cuts {
@@ -61,9 +62,9 @@ impl Proxy {
         });
     }
 
-    /// From now on every link carries so many bytes a second in each direction.
-    pub fn slow(&self, bytes_per_second: u32) {
-        self.cuts.send_modify(|c| c.rate = Some(bytes_per_second.max(1)));
+    /// From now on every link carries so many bytes a second in each direction; `None`: as many as it can.
+    pub fn slow(&self, bytes_per_second: Option<NonZeroU32>) {
+        self.cuts.send_modify(|c| c.rate = bytes_per_second);
     }
 
     /// Mends everything that is cut; slow links stay slow.
@@ -109,7 +110,7 @@ async fn pump(mut from: OwnedReadHalf, mut to: OwnedWriteHalf, process: Option<u
         }
         let rate = cuts.borrow().rate;
         if let Some(rate) = rate {
-            tokio::time::sleep(Duration::from_secs_f64(n as f64 / f64::from(rate))).await;
+            tokio::time::sleep(Duration::from_secs_f64(n as f64 / f64::from(rate.get()))).await;
         }
     }
 }
