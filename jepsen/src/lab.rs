@@ -207,6 +207,9 @@ impl Lab {
                 config[key] = value.as_str().into();
             }
             rest.create(&name, config).await?;
+        }
+        for connector in 0..self.connectors() {
+            let name = Self::connector(connector);
             rest.awaits(&name, self.tasks().await, "RUNNING").await?;
             if self.scenario.asks() {
                 // Without a snapshot, what was written before the first position is not captured.

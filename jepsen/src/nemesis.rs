@@ -113,7 +113,7 @@ impl Nemesis<'_> {
             Fault::RestartBroker => self.lab.broker.restart().await?,
             Fault::CutNode => self.cut_nodes(node)?,
             Fault::CutKafka | Fault::CutKafkaKill => self.cut_kafka(node)?,
-            Fault::CutSource => self.cut_source(node)?,
+            Fault::CutSource | Fault::CutSourceKill => self.cut_source(node)?,
             Fault::CutAll => {
                 self.cut_nodes(node)?;
                 self.cut_kafka(node)?;
@@ -141,7 +141,7 @@ impl Nemesis<'_> {
             Fault::PauseShort | Fault::PauseLong => nodes[node].process()?.signal(Signal::SIGCONT)?,
             Fault::KillPrimary => self.lab.set.members[primary].start()?,
             Fault::StepDown | Fault::RestartBroker | Fault::Reshard => {}
-            Fault::CutKafkaKill => {
+            Fault::CutKafkaKill | Fault::CutSourceKill => {
                 nodes[node].kill()?;
                 self.mend();
                 let node = &mut self.lab.cluster.nodes[node];

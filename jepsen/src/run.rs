@@ -217,9 +217,8 @@ async fn asker(
         }
         _ => {
             let orders = orders_of(&lab.client(&lab.set).await?, connector);
-            let options = mongodb::options::CollectionOptions::builder()
-                .write_concern(orders.write_concern().cloned())
-                .build();
+            let options =
+                mongodb::options::CollectionOptions::builder().write_concern(orders.write_concern().cloned()).build();
             Way::Collection(
                 orders.client().database(&Lab::database(connector)).collection_with_options("signals", options),
             )
@@ -365,7 +364,7 @@ async fn inject(lab: &mut Lab, history: &History, fault: Fault, schedule: &mut S
     }
     done.converged = Some(history.now());
     println!(
-        "{:>7.1} s  {:<14} {:<10} healed after {:.1} s, all tasks running {:.1} s later",
+        "{:>7.1} s  {:<15} {:<10} healed after {:.1} s, all tasks running {:.1} s later",
         done.from as f64 / 1e3,
         fault.name(),
         done.target,

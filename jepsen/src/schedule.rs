@@ -33,6 +33,8 @@ pub enum Fault {
     CutAll,
     /// An owner is cut off from Kafka and killed while it is.
     CutKafkaKill,
+    /// An owner is cut off from MongoDB and killed while it is.
+    CutSourceKill,
     /// A shard comes, or goes if it is there.
     Reshard,
     /// The same, and an owner is killed at that moment.
@@ -55,6 +57,7 @@ pub const ALL: &[Fault] = &[
     Fault::CutSource,
     Fault::CutAll,
     Fault::CutKafkaKill,
+    Fault::CutSourceKill,
 ];
 
 /// Those that need shards.
@@ -77,6 +80,7 @@ impl Fault {
             Self::CutSource => "cut-source",
             Self::CutAll => "cut-all",
             Self::CutKafkaKill => "cut-kafka-kill",
+            Self::CutSourceKill => "cut-source-kill",
             Self::Reshard => "reshard",
             Self::ReshardKill => "reshard-kill",
         }
@@ -92,7 +96,7 @@ impl Fault {
             Self::PauseShort => 1_200,
             Self::StepDown | Self::Restart | Self::RestartBroker | Self::Reshard => 0,
             Self::KillAll => 1_000,
-            Self::CutKafkaKill => 3_000,
+            Self::CutKafkaKill | Self::CutSourceKill => 3_000,
             Self::KillOwner | Self::KillLeader | Self::KillPrimary | Self::ReshardKill => 6_000,
             Self::PauseLong | Self::CutNode | Self::CutKafka | Self::CutSource | Self::CutAll => 9_000,
         })

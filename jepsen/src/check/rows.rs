@@ -12,9 +12,8 @@ fn lasting<'a>(
     topic: usize,
     written: &'a BTreeMap<i64, Vec<Written>>,
 ) -> impl Iterator<Item = i64> + 'a {
-    let deleted = |key: &i64| {
-        written.get(key).is_some_and(|ops| ops.iter().any(|o| o.delete && o.outcome != OpType::Fail))
-    };
+    let deleted =
+        |key: &i64| written.get(key).is_some_and(|ops| ops.iter().any(|o| o.delete && o.outcome != OpType::Fail));
     evidence.filled[topic].iter().flat_map(Clone::clone).filter(move |key| !deleted(key))
 }
 

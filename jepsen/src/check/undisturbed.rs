@@ -23,7 +23,7 @@ pub struct ShardChange {
 /// A change shows until so long after everything runs, in milliseconds.
 const AFTER: u64 = 2_000;
 /// Longest time without a message of a shard that stays, in milliseconds.
-const LATE: i64 = 10_000;
+const LATE: i64 = 5_000;
 /// Most starts of one task that a change of the set of shards costs.
 const STARTS: usize = 1;
 
