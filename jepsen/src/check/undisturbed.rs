@@ -4,6 +4,7 @@
 //! an owner dies with the old set, the tasks of the new one wait until nothing of it can arrive any more.
 
 use std::collections::{BTreeMap, BTreeSet};
+use std::ops::Range;
 
 use super::{Evidence, Finding};
 use crate::lab::{GUEST, SHARD_KEYS};
@@ -75,17 +76,22 @@ fn starts(evidence: &Evidence, change: &ShardChange) -> BTreeMap<u64, usize> {
 fn messages(evidence: &Evidence, change: &ShardChange, what: &str, violations: &mut Vec<String>) {
     let from = evidence.start_ms + change.from as i64;
     let to = evidence.start_ms + (change.settled + AFTER) as i64;
-    for topic in &evidence.topics {
+    for (number, topic) in evidence.topics.iter().enumerate() {
         let mut seen = BTreeSet::new();
         let mut times = BTreeMap::<i64, Vec<i64>>::new();
         for message in topic {
             let SeenEvent::Version(version) = message.event else { continue };
             let shard = message.key.div_euclid(SHARD_KEYS);
             let first = seen.insert((message.key, version));
-            if shard == GUEST as i64 || !(from..=to).contains(&message.appended) {
+            let filled = |keys: &Range<i64>| keys.start.div_euclid(SHARD_KEYS) == shard;
+            if shard == GUEST as i64 || !evidence.filled[number].iter().any(filled) {
                 continue;
             }
-            times.entry(shard).or_default().push(message.appended);
+            let times = times.entry(shard).or_default();
+            if !(from..=to).contains(&message.appended) {
+                continue;
+            }
+            times.push(message.appended);
             if !first {
                 let offset = message.offset;
                 violations.push(format!("{what}: key {} version {version} is repeated at {offset}", message.key));
