@@ -39,6 +39,8 @@ pub enum Function {
     Write { collection: String, key: i64, version: i64 },
     /// Document `key` is deleted; `version` counts on over deletes.
     Delete { collection: String, key: i64, version: i64 },
+    /// An incremental snapshot of `collection` is asked for by the signal `id`, or has ended.
+    Snapshot { collection: String, id: String },
     /// The nemesis does or ends something.
     Fault { kind: String, target: String },
 }
@@ -67,6 +69,9 @@ impl Op {
             }
             Function::Delete { collection, key, version } => {
                 write!(text, ":process \"{}\", :f :delete, :value [\"{collection}\" {key} {version}]", self.process)
+            }
+            Function::Snapshot { collection, id } => {
+                write!(text, ":process \"{}\", :f :snapshot, :value [\"{collection}\" \"{id}\"]", self.process)
             }
             Function::Fault { kind, target } => {
                 write!(text, ":process :nemesis, :f :{kind}, :value {:?}", target)

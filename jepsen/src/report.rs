@@ -1,9 +1,12 @@
-//! A run on disk: `summary.json` with figures, `timeline.svg` with the picture.
+//! A run on disk: `summary.json` with figures, `timeline.svg` with the picture, what was seen as JSON
+//! lines (`topic-N.jsonl`, `offsets.jsonl`, `epochs.jsonl`).
 
 use std::collections::{BTreeMap, HashSet};
 use std::fmt::Write as _;
+use std::io::{BufWriter, Write as _};
 
 use anyhow::Result;
+use serde::Serialize;
 use serde_json::{Value, json};
 
 use crate::check::{Evidence, Finding, verdict};
@@ -56,6 +59,7 @@ pub fn write(
         .collect();
     let summary = json!({
         "verdict": verdict(findings),
+        "scenario": options.lab.scenario,
         "delivery": options.lab.delivery,
         "seed": options.seed,
         "time_s": history.now() as f64 / 1e3,
@@ -68,15 +72,30 @@ pub fn write(
     });
     std::fs::write(options.folder.join("summary.json"), serde_json::to_string_pretty(&summary)?)?;
     std::fs::write(options.folder.join("timeline.svg"), timeline(history, evidence, injected))?;
+    for (number, messages) in evidence.topics.iter().enumerate() {
+        lines(options, &format!("topic-{number}"), messages)?;
+    }
+    lines(options, "offsets", &evidence.offsets)?;
+    lines(options, "epochs", &evidence.epochs)?;
     history_note(options)?;
     Ok(summary)
+}
+
+fn lines(options: &RunOptions, name: &str, rows: &[impl Serialize]) -> Result<()> {
+    let mut out = BufWriter::new(std::fs::File::create(options.folder.join(format!("{name}.jsonl")))?);
+    for row in rows {
+        serde_json::to_writer(&mut out, row)?;
+        out.write_all(b"\n")?;
+    }
+    Ok(out.flush()?)
 }
 
 /// How to run the same again.
 fn history_note(options: &RunOptions) -> Result<()> {
     let faults: Vec<&str> = options.faults.iter().map(|f| f.name()).collect();
     let text = format!(
-        "thalweg-jepsen --time {}s --seed {} --delivery {} --faults {}\n",
+        "thalweg-jepsen --scenario {} --time {}s --seed {} --delivery {} --faults {}\n",
+        options.lab.scenario.name(),
         options.time.as_secs(),
         options.seed,
         options.lab.delivery,
@@ -92,7 +111,7 @@ fn repeated(messages: &[SeenMessage]) -> usize {
     messages
         .iter()
         .filter(|m| match m.event {
-            SeenEvent::Version(v) => !seen.insert((m.key, v)),
+            SeenEvent::Version(_) | SeenEvent::Read(_) => !seen.insert((m.key, m.event)),
             _ => false,
         })
         .count()

@@ -33,8 +33,15 @@ pub enum Fault {
     CutAll,
     /// An owner is cut off from Kafka and killed while it is.
     CutKafkaKill,
+    /// An owner is cut off from MongoDB and killed while it is.
+    CutSourceKill,
+    /// A shard comes, or goes if it is there.
+    Reshard,
+    /// The same, and an owner is killed at that moment.
+    ReshardKill,
 }
 
+/// Faults of the cluster and of what is around it.
 pub const ALL: &[Fault] = &[
     Fault::KillOwner,
     Fault::KillLeader,
@@ -50,7 +57,11 @@ pub const ALL: &[Fault] = &[
     Fault::CutSource,
     Fault::CutAll,
     Fault::CutKafkaKill,
+    Fault::CutSourceKill,
 ];
+
+/// Those that need shards.
+pub const WITH_SHARDS: &[Fault] = &[Fault::Reshard, Fault::ReshardKill];
 
 impl Fault {
     pub fn name(self) -> &'static str {
@@ -69,21 +80,24 @@ impl Fault {
             Self::CutSource => "cut-source",
             Self::CutAll => "cut-all",
             Self::CutKafkaKill => "cut-kafka-kill",
+            Self::CutSourceKill => "cut-source-kill",
+            Self::Reshard => "reshard",
+            Self::ReshardKill => "reshard-kill",
         }
     }
 
     pub fn parse(name: &str) -> Option<Self> {
-        ALL.iter().copied().find(|f| f.name() == name)
+        ALL.iter().chain(WITH_SHARDS).copied().find(|f| f.name() == name)
     }
 
     /// How long the fault lasts before it is healed.
     pub fn lasts(self) -> Duration {
         Duration::from_millis(match self {
             Self::PauseShort => 1_200,
-            Self::StepDown | Self::Restart | Self::RestartBroker => 0,
+            Self::StepDown | Self::Restart | Self::RestartBroker | Self::Reshard => 0,
             Self::KillAll => 1_000,
-            Self::CutKafkaKill => 3_000,
-            Self::KillOwner | Self::KillLeader | Self::KillPrimary => 6_000,
+            Self::CutKafkaKill | Self::CutSourceKill => 3_000,
+            Self::KillOwner | Self::KillLeader | Self::KillPrimary | Self::ReshardKill => 6_000,
             Self::PauseLong | Self::CutNode | Self::CutKafka | Self::CutSource | Self::CutAll => 9_000,
         })
     }

@@ -4,19 +4,19 @@
 //! A write that failed without an answer is `info`: it may be in the database or not. It is never
 //! repeated; the next write takes the next version.
 
+use std::sync::Arc;
 use std::time::Duration;
 
 use bson::{Document, doc};
 use mongodb::error::ErrorKind;
 use mongodb::options::{Acknowledgment, WriteConcern};
 use mongodb::{Client, Collection};
+use tokio::sync::RwLock;
 use tokio_util::sync::CancellationToken;
 
 use crate::history::{Function, History, OpType};
 use crate::lab::Lab;
 
-/// Documents of one writer.
-const KEYS: i64 = 10;
 /// One operation in so many deletes its document.
 const DELETE_ONE_IN: u32 = 20;
 /// Longest wait for an answer of the database.
@@ -25,8 +25,10 @@ const ANSWER: Duration = Duration::from_secs(8);
 pub struct Writer {
     pub name: String,
     pub connector: usize,
-    /// Its keys are `first..first + KEYS`.
-    pub first: i64,
+    /// Its documents; those that are there already have version 0.
+    pub keys: Vec<i64>,
+    /// It writes only while this is true; who changes it waits for the write that is under way.
+    pub gate: Option<Arc<RwLock<bool>>>,
     /// Pause between two writes.
     pub pace: Duration,
     pub seed: u64,
@@ -34,10 +36,10 @@ pub struct Writer {
 
 impl Writer {
     pub async fn run(self, client: Client, history: History, stop: CancellationToken) {
-        let collection = orders(&client, self.connector);
+        let collection = orders_of(&client, self.connector);
         let name = Lab::database(self.connector);
         let mut random = fastrand::Rng::with_seed(self.seed);
-        let mut versions = vec![0_i64; KEYS as usize];
+        let mut versions = vec![0_i64; self.keys.len()];
         let mut pace = tokio::time::interval(self.pace);
         pace.set_missed_tick_behavior(tokio::time::MissedTickBehavior::Delay);
         loop {
@@ -45,9 +47,16 @@ impl Writer {
                 () = stop.cancelled() => return,
                 _ = pace.tick() => {}
             }
+            let open = match &self.gate {
+                None => None,
+                Some(gate) => Some(gate.read().await),
+            };
+            if open.as_ref().is_some_and(|open| !**open) {
+                continue;
+            }
             let at = random.usize(0..versions.len());
             versions[at] += 1;
-            let (key, version) = (self.first + at as i64, versions[at]);
+            let (key, version) = (self.keys[at], versions[at]);
             let delete = random.u32(0..DELETE_ONE_IN) == 0;
             let function = if delete {
                 Function::Delete { collection: name.clone(), key, version }
@@ -77,7 +86,7 @@ impl Writer {
 }
 
 /// The collection with write concern majority: an acknowledged write survives any election.
-pub fn orders(client: &Client, connector: usize) -> Collection<Document> {
+pub fn orders_of(client: &Client, connector: usize) -> Collection<Document> {
     let concern = WriteConcern::builder().w(Acknowledgment::Majority).journal(true).build();
     let options = mongodb::options::CollectionOptions::builder().write_concern(concern).build();
     client.database(&Lab::database(connector)).collection_with_options("orders", options)

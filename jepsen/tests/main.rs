@@ -10,6 +10,7 @@ use anyhow::{Context, Result, bail, ensure};
 use thalweg_jepsen::check::Verdict;
 use thalweg_jepsen::lab::LabOptions;
 use thalweg_jepsen::run::{Outcome, RunOptions, run};
+use thalweg_jepsen::scenario::Scenario;
 use thalweg_jepsen::schedule::Fault;
 use tokio::sync::Mutex;
 
@@ -17,13 +18,7 @@ static ONE_AT_A_TIME: Mutex<()> = Mutex::const_new(());
 
 fn options(name: &str, faults: &[Fault], rounds: u64) -> RunOptions {
     RunOptions {
-        lab: LabOptions {
-            nodes: 3,
-            delivery: "fenced".to_owned(),
-            settings: Vec::new(),
-            environment: Vec::new(),
-            binary: None,
-        },
+        lab: LabOptions { nodes: 3, delivery: "fenced".to_owned(), ..LabOptions::default() },
         // Long enough for each fault to come `rounds` times; the last one is always finished.
         time: Duration::from_secs(rounds * 8 * faults.len() as u64),
         seed: 7,
@@ -66,6 +61,37 @@ async fn a_short_run_over_the_common_faults_is_valid() -> Result<()> {
         bail!("{:#}", outcome.summary);
     }
     Ok(())
+}
+
+/// A short run of a scenario is valid.
+async fn holds(scenario: Scenario, seconds: u64, faults: &[Fault]) -> Result<()> {
+    let _alone = ONE_AT_A_TIME.lock().await;
+    let mut options = options(scenario.name(), faults, 1);
+    options.lab.scenario = scenario;
+    options.time = Duration::from_secs(seconds);
+    let outcome = run(&options).await?;
+    ensure!(outcome.verdict == Verdict::Valid, "{:#}", outcome.summary);
+    Ok(())
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn incremental_snapshots_miss_nothing_while_nodes_die() -> Result<()> {
+    holds(Scenario::Incremental, 9, &[Fault::KillOwner, Fault::KillAll]).await
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn incremental_snapshots_asked_for_through_kafka_miss_nothing_while_nodes_die() -> Result<()> {
+    holds(Scenario::IncrementalKafka, 9, &[Fault::KillOwner, Fault::KillAll]).await
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn an_initial_snapshot_goes_on_when_nodes_die() -> Result<()> {
+    holds(Scenario::Initial, 9, &[Fault::KillOwner, Fault::KillAll]).await
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn shards_come_and_go_without_disturbing_the_others() -> Result<()> {
+    holds(Scenario::Shards, 12, &[Fault::Reshard, Fault::ReshardKill]).await
 }
 
 #[tokio::test(flavor = "multi_thread")]

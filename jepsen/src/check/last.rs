@@ -12,7 +12,7 @@ pub(super) fn check(evidence: &Evidence) -> Finding {
         for (key, event) in &last {
             checked += 1;
             match (event, source.get(key)) {
-                (SeenEvent::Version(v), Some(s)) if v == s => {}
+                (SeenEvent::Version(v) | SeenEvent::Read(v), Some(s)) if v == s => {}
                 (SeenEvent::Tombstone, None) => {}
                 (event, held) => violations
                     .push(format!("connector {connector}: key {key} ends with {event:?}, the source holds {held:?}")),
@@ -32,7 +32,7 @@ pub(super) fn check_tail(evidence: &Evidence) -> Finding {
     for (connector, messages) in evidence.topics.iter().enumerate() {
         let mut newest = BTreeMap::<i64, (i64, i64)>::new();
         for message in messages {
-            if let SeenEvent::Version(version) = message.event {
+            if let SeenEvent::Version(version) | SeenEvent::Read(version) = message.event {
                 let entry = newest.entry(message.key).or_insert((version, version));
                 *entry = (entry.0.max(version), version);
             }

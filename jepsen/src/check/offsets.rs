@@ -6,14 +6,14 @@ use super::{Evidence, Finding};
 use crate::observe::ClusterTime;
 
 pub(super) fn check(evidence: &Evidence) -> Finding {
-    let mut newest = BTreeMap::<(u64, u64, usize), ClusterTime>::new();
+    let mut newest = BTreeMap::<(u64, u64, usize, &str), ClusterTime>::new();
     let mut violations = Vec::new();
     for seen in &evidence.offsets {
-        let last = newest.entry((seen.node, seen.run, seen.connector)).or_insert(seen.at);
+        let last = newest.entry((seen.node, seen.run, seen.connector, &seen.partition)).or_insert(seen.at);
         if seen.at < *last {
             violations.push(format!(
-                "connector {}: node {} showed {:?} at {} ms after {last:?}",
-                seen.connector, seen.node, seen.at, seen.time
+                "connector {} {}: node {} showed {:?} at {} ms after {last:?}",
+                seen.connector, seen.partition, seen.node, seen.at, seen.time
             ));
         }
         *last = (*last).max(seen.at);

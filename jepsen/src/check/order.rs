@@ -1,4 +1,5 @@
-//! First occurrences of a document's versions come in the order in which they were written.
+//! First occurrences of a document's versions come in the order in which they were written. Rows that a
+//! snapshot read are apart: the stream begins where the snapshot began, so it comes to their past.
 
 use std::collections::BTreeMap;
 

@@ -1,4 +1,4 @@
-//! A TCP proxy on the loopback address whose links can be cut and mended, per client process.
+//! A TCP proxy on the loopback address whose links can be cut and mended, per client process, and slowed.
 //!
 //! A cut link neither closes nor answers: bytes stay where they are and new connections are taken
 //! without being forwarded, which is what a host behind a broken network looks like. The client
@@ -6,7 +6,9 @@
 
 use std::collections::BTreeSet;
 use std::net::SocketAddr;
+use std::num::NonZeroU32;
 use std::sync::Arc;
+use std::time::Duration;
 
 use anyhow::Result;
 use tokio::io::{AsyncReadExt, AsyncWriteExt};
@@ -17,11 +19,13 @@ use tokio::task::JoinHandle;
 
 use crate::ports::free_port;
 
-/// Which links are cut.
+/// Which links are cut, and how fast the others are.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 struct Cuts {
     all: bool,
     processes: BTreeSet<u32>,
+    /// Bytes a second of each direction of each link; `None`: as fast as can be.
+    rate: Option<NonZeroU32>,
 }
 
 impl Cuts {
@@ -58,9 +62,14 @@ impl Proxy {
         });
     }
 
-    /// Mends everything.
+    /// From now on every link carries so many bytes a second in each direction; `None`: as many as it can.
+    pub fn slow(&self, bytes_per_second: Option<NonZeroU32>) {
+        self.cuts.send_modify(|c| c.rate = bytes_per_second);
+    }
+
+    /// Mends everything that is cut; slow links stay slow.
     pub fn mend(&self) {
-        self.cuts.send_replace(Cuts::default());
+        self.cuts.send_modify(|c| (c.all, c.processes) = (false, BTreeSet::new()));
     }
 }
 
@@ -98,6 +107,10 @@ async fn pump(mut from: OwnedReadHalf, mut to: OwnedWriteHalf, process: Option<u
     while let Ok(n) = from.read(&mut buffer).await {
         if n == 0 || cuts.wait_for(|c| c.passes(process)).await.is_err() || to.write_all(&buffer[..n]).await.is_err() {
             return;
+        }
+        let rate = cuts.borrow().rate;
+        if let Some(rate) = rate {
+            tokio::time::sleep(Duration::from_secs_f64(n as f64 / f64::from(rate.get()))).await;
         }
     }
 }
