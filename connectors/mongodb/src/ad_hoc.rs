@@ -129,7 +129,7 @@ impl AdHoc {
     /// An answer of the stream was read to its end, at this wall clock; `newest_ms` is the time of its
     /// last change.
     pub(crate) fn passed(&mut self, newest_ms: Option<i64>, now_ms: i64) {
-        let written = || self.worker.as_ref().is_some_and(|worker| worker.task.is_finished());
+        let written = || self.worker.as_ref().is_none_or(|worker| worker.task.is_finished());
         let awaited = self.incremental.is_reading() && written();
         if self.unseen.see(Answer { awaited, newest_ms, now_ms }, std::time::Instant::now()) {
             warn!(
