@@ -192,7 +192,11 @@ mod tests {
         let inboxes = vec![Inbox::default(), Inbox::default()];
         let mut post = Post { inboxes: inboxes.clone(), ..Post::default() };
         post.held_back.extend([received("kafka", 7), received("file", 1), received("kafka", 8)]);
-        assert_eq!((waiting(&mut post, "kafka"), waiting(&mut post, "file")), (Some(7), Some(1)), "not handed over yet");
+        assert_eq!(
+            (waiting(&mut post, "kafka"), waiting(&mut post, "file")),
+            (Some(7), Some(1)),
+            "not handed over yet"
+        );
         post.deliver();
         let mut followed = [Followed::default(), Followed::default()];
         follow(&inboxes[0], &mut followed[0], 3).await;

@@ -114,16 +114,15 @@ async fn signals_outlive_the_node_that_has_read_them() -> Result<()> {
     let taken = || std::fs::read(&file).is_ok_and(|text| text.is_empty());
     until("the file is read", SOON, || async { Ok(taken().then_some(())) }).await?;
     let owner = cluster.owner(&name, 0).await?;
-    until("the topic is read", SOON, || async { Ok(cluster.nodes[owner].log().contains("ask-a").then_some(())) }).await?;
+    until("the topic is read", SOON, || async { Ok(cluster.nodes[owner].log().contains("ask-a").then_some(())) })
+        .await?;
     cluster.nodes[owner].kill()?;
     for collection in ["a", "b"] {
         let read = Topic::read(&broker.bootstrap(), &format!("{name}.{database}.{collection}"))?.take(5, SOON).await?;
         assert!(read.iter().all(|r| r.value_json()["source"]["snapshot"] == "incremental"));
     }
-    until("the file is confirmed", SOON, || async {
-        Ok((std::fs::read_dir(dir.path())?.count() == 1).then_some(()))
-    })
-    .await
+    until("the file is confirmed", SOON, || async { Ok((std::fs::read_dir(dir.path())?.count() == 1).then_some(())) })
+        .await
 }
 
 #[tokio::test(flavor = "multi_thread")]

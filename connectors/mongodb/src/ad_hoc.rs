@@ -213,7 +213,11 @@ impl AdHoc {
             }
             Aside::Signal(Received { signal, mark }) => {
                 if self.followed.contains(&mark) {
-                    info!(signal = signal.id, channel = mark.channel, "the signal was followed before, it is passed by");
+                    info!(
+                        signal = signal.id,
+                        channel = mark.channel,
+                        "the signal was followed before, it is passed by"
+                    );
                     if self.followed.ends_with(&mark) {
                         self.heard.insert(mark.channel);
                     }

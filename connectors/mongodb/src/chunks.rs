@@ -51,7 +51,15 @@ pub(crate) struct Chunks {
 
 impl Chunks {
     pub(crate) fn new(config: Arc<MongoConfig>, filter: Arc<NamespaceFilter>, uri: Secret, signals: Namespace) -> Self {
-        Self { config, filter, uri, signals, client: OnceCell::new(), listed: Mutex::default(), session: Mutex::default() }
+        Self {
+            config,
+            filter,
+            uri,
+            signals,
+            client: OnceCell::new(),
+            listed: Mutex::default(),
+            session: Mutex::default(),
+        }
     }
 
     async fn client(&self) -> Result<&Client, Error> {

@@ -125,9 +125,9 @@ impl FileSignals {
             // Another task was faster.
             Err(e) if e.kind() == Io::NotFound => return Ok(None),
             Err(e) => {
-                return Err(self
-                    .failed("renamed, and is not read", &e)
-                    .advise("let the node write to the folder of the file; a file that is mounted by itself cannot be used"));
+                return Err(self.failed("renamed, and is not read", &e).advise(
+                    "let the node write to the folder of the file; a file that is mounted by itself cannot be used",
+                ));
             }
         }
         // Who writes signals need not be allowed to create files there.
@@ -255,7 +255,10 @@ mod tests {
     }
 
     fn renamed(folder: &Path) -> usize {
-        std::fs::read_dir(folder).unwrap().filter(|e| e.as_ref().unwrap().path().to_string_lossy().ends_with(TAKEN)).count()
+        std::fs::read_dir(folder)
+            .unwrap()
+            .filter(|e| e.as_ref().unwrap().path().to_string_lossy().ends_with(TAKEN))
+            .count()
     }
 
     #[tokio::test]
