@@ -416,6 +416,7 @@ impl Pump {
             out: self.out.clone(),
             budget: self.budget.clone(),
             timeout: settings.timeout(),
+            begun: position.told_until(),
             sessions: Arc::default(),
         };
         let copied = tokio::select! {
