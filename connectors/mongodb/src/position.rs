@@ -186,6 +186,19 @@ impl MongoPosition {
         self.token.as_ref().and_then(Token::time)
     }
 
+    /// The newest cluster time of which a stream that begins here has nothing to tell. A token that is none
+    /// of an event stands before everything of its time, which may even be the next one to come.
+    pub(crate) fn told_until(&self) -> Option<Timestamp> {
+        if self.sec > 0 {
+            return self.time();
+        }
+        let Timestamp { time, increment } = self.time()?;
+        Some(match increment.checked_sub(1) {
+            Some(increment) => Timestamp { time, increment },
+            None => Timestamp { time: time.checked_sub(1)?, increment: u32::MAX },
+        })
+    }
+
     pub fn encode(&self) -> Position {
         let mut out = BytesMut::new();
         write(
@@ -477,6 +490,9 @@ mod tests {
         assert_eq!(decoded.clone().begun().to_offset(), offset(begun));
         assert!(decoded.is_unfinished());
         assert_eq!(decoded.time(), Some(Timestamp { time: 1_795_972_881, increment: 6 }));
+        assert_eq!(decoded.told_until(), Some(Timestamp { time: 1_795_972_881, increment: 5 }));
+        let event = MongoPosition::at(Timestamp { time: 9, increment: 4 });
+        assert_eq!(event.told_until(), Some(Timestamp { time: 9, increment: 4 }));
     }
 
     #[test]

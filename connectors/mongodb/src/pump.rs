@@ -7,6 +7,7 @@
 
 use std::collections::BTreeMap;
 use std::sync::Arc;
+use std::time::Duration;
 
 use thalweg_config::Secret;
 use thalweg_core::progress::{PartitionProgress, SnapshotProgress};
@@ -186,7 +187,12 @@ impl Pump {
                 }
             }
             if !mode.streams() {
-                return Ok(position);
+                return match position {
+                    Some(position) if self.config.signals.channels.is_outside() => {
+                        self.listen(link, &settings, position).await
+                    }
+                    position => Ok(position),
+                };
             }
             let from = match position.take() {
                 Some(position) => position,
@@ -417,6 +423,30 @@ impl Pump {
         Ok(())
     }
 
+    /// Nothing is streamed: what is left are the blocking snapshots that signals from outside ask for. Errors
+    /// as those of [`Pump::read`]; it does not end otherwise.
+    async fn listen(
+        &self,
+        link: &mut Link,
+        settings: &StreamSettings,
+        position: MongoPosition,
+    ) -> Result<Option<MongoPosition>, Error> {
+        self.send(Feed::Stream(position)).await?;
+        let mut blocking = self.blocking.lock().await;
+        loop {
+            let asked = tokio::select! {
+                asked = blocking.recv() => asked,
+                // However long nothing is asked for, that is no standstill.
+                () = self.progress.rest(Duration::MAX) => None,
+            };
+            match asked {
+                Some(asked) => self.block(link, settings, &asked).await?,
+                // The reader is gone.
+                None => std::future::pending().await,
+            }
+        }
+    }
+
     pub(crate) async fn copy_selected(
         &self,
         link: &mut Link,
@@ -453,6 +483,7 @@ impl Pump {
             out: self.out.clone(),
             budget: self.budget.clone(),
             timeout: settings.timeout(),
+            begun: position.told_until(),
             sessions: Arc::default(),
         };
         let reading = async {

@@ -2,8 +2,10 @@
 //!
 //! Several readers take collections from one list, and of large ones ranges of `_id`, in whose order a
 //! snapshot can go on after an interruption. The documents go into the same channel as the changes later
-//! on, one reply ahead of the decoder. The first error ends all readers. Nothing here decodes a document
-//! or knows a position.
+//! on, one reply ahead of the decoder. The first error ends all readers. Invariant: whatever member of a
+//! replica set answers, it has all changes up to the time of the position at which the snapshot began, and
+//! a majority has what it answers: one that lags waits until it has caught up. Nothing here decodes a
+//! document.
 
 use std::collections::{BTreeMap, VecDeque};
 use std::panic::AssertUnwindSafe;
@@ -11,11 +13,11 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};
 use std::time::Duration;
 
-use bson::{Bson, Document, RawDocumentBuf, doc};
+use bson::{Bson, Document, RawDocumentBuf, Timestamp, doc};
 use bytes::Bytes;
 use futures::{FutureExt, StreamExt, TryStreamExt};
 use mongodb::error::Error as ServerError;
-use mongodb::options::{Hint, SelectionCriteria};
+use mongodb::options::{Hint, ReadConcern, ReadPreference, SelectionCriteria};
 use mongodb::raw_batch_cursor::SessionRawBatchCursor;
 use mongodb::{Client, ClientSession, Database};
 use parking_lot::Mutex;
@@ -48,6 +50,9 @@ const DOCUMENTS_PER_REPLY: std::ops::RangeInclusive<u64> = 100..=100_000;
 /// A collection with so many documents or bytes is read in ranges.
 const LARGE_DOCUMENTS: u64 = 10_000;
 const LARGE_BYTES: u64 = 64 << 20;
+
+/// Questions about the size of collections that are on their way together.
+const SIZES_AT_ONCE: usize = 16;
 
 /// Fewest documents that are worth a range.
 const DOCUMENTS_PER_RANGE: u64 = 5_000;
@@ -94,11 +99,13 @@ struct Unit {
     left: Arc<AtomicUsize>,
 }
 
+fn primary() -> SelectionCriteria {
+    SelectionCriteria::ReadPreference(ReadPreference::Primary)
+}
+
+/// For reads that may lag: which documents there are does not follow from them.
 fn criteria(client: &Client) -> SelectionCriteria {
-    client
-        .selection_criteria()
-        .cloned()
-        .unwrap_or(SelectionCriteria::ReadPreference(mongodb::options::ReadPreference::Primary))
+    client.selection_criteria().cloned().unwrap_or_else(primary)
 }
 
 /// Captured collections in the order in which a snapshot reads them: by collection name, then by
@@ -133,7 +140,8 @@ async fn list(db: &Database, only: Option<&str>) -> Result<Vec<Listed>, ServerEr
     if let Some(only) = only {
         command.insert("filter", doc! {"name": only});
     }
-    let listing = db.run_cursor_command(command).selection_criteria(criteria(db.client())).await?;
+    // A listing cannot be told to wait: a member that lags would leave new collections out.
+    let listing = db.run_cursor_command(command).selection_criteria(primary()).await?;
     let listing: Vec<Document> = listing.try_collect().await?;
     let listed = |d: &Document| {
         Some(Listed {
@@ -164,7 +172,7 @@ pub(crate) async fn sources(
     Share { portion, plan, choice }: Share<'_>,
     copied: &mut Copied,
 ) -> Result<(Vec<Source>, Vec<Arc<Namespace>>), Failure> {
-    let mut chosen = Vec::new();
+    let mut wanted = Vec::new();
     for listed in captured {
         let name = listed.namespace.to_string();
         if !selection.selects(&listed.namespace)? {
@@ -184,7 +192,16 @@ pub(crate) async fn sources(
             info!(collection = %listed.namespace, kind = listed.kind, "not read: it never streams");
             continue;
         }
-        let size = size(client, &listed.namespace).await?;
+        wanted.push((listed, name, filter));
+    }
+    let names: Vec<Namespace> = wanted.iter().map(|(listed, ..)| listed.namespace.clone()).collect();
+    let asking = futures::stream::iter(names).map(|namespace| {
+        let client = client.clone();
+        async move { size(&client, &namespace).await }
+    });
+    let sizes: Vec<Option<Size>> = asking.buffered(SIZES_AT_ONCE).try_collect().await?;
+    let mut chosen = Vec::new();
+    for ((listed, name, filter), size) in wanted.into_iter().zip(sizes) {
         if config.snapshot.resumes
             && plan.is_none()
             && listed.streams()
@@ -322,6 +339,9 @@ pub(crate) struct Copier {
     pub(crate) out: mpsc::Sender<Result<Feed, thalweg_core::Error>>,
     pub(crate) budget: Arc<Budget>,
     pub(crate) timeout: Option<Duration>,
+    /// Cluster time up to which changes are before the position at which the snapshot began. Where it is not
+    /// known, the primary is read.
+    pub(crate) begun: Option<Timestamp>,
     /// Ids of the sessions in use.
     pub(crate) sessions: Arc<Mutex<Vec<Document>>>,
 }
@@ -385,7 +405,11 @@ impl Copier {
     }
 
     async fn unit(&self, unit: &Unit) -> Result<(), ServerError> {
-        let mut session = self.client.start_session().causal_consistency(false).await?;
+        let mut session = self.client.start_session().causal_consistency(self.begun.is_some()).await?;
+        if let Some(begun) = self.begun {
+            // The server answers when it has come so far.
+            session.advance_operation_time(begun);
+        }
         let id = session.id().clone();
         self.sessions.lock().push(id.clone());
         let read = self.read(unit, &mut session).await;
@@ -430,7 +454,9 @@ impl Copier {
         let source = &unit.source;
         let db = self.client.database(&source.namespace.db);
         let collection = db.collection::<RawDocumentBuf>(&source.namespace.coll);
-        let mut find = collection.find(source.filter.clone()).selection_criteria(criteria(&self.client));
+        let from = if self.begun.is_some() { criteria(&self.client) } else { primary() };
+        let mut find = collection.find(source.filter.clone());
+        find = find.selection_criteria(from).read_concern(ReadConcern::majority());
         if let Some((_, range)) = &unit.range {
             let by_id = doc! {"_id": 1};
             find = find.hint(Hint::Keys(by_id.clone())).sort(by_id);

@@ -88,6 +88,9 @@ impl MongoTask {
         let Some(signals) = &self.config.filters.signals else {
             return Err("signal.data.collection is not set; watermarks are written there");
         };
+        if !self.config.snapshot.mode.streams() {
+            return Err("with this snapshot.mode nothing is streamed; use a blocking snapshot");
+        }
         if matches!(part, Part::Shard { of, .. } if *of > 1) {
             return Err("each shard has a stream of its own; use mongodb.connection.mode=sharded");
         }

@@ -5,8 +5,9 @@ use bson::{Document, doc};
 use futures::FutureExt;
 use serde_json::json;
 use thalweg_core::Policy;
+use thalweg_core::signal::{Mark, Received, Signal};
 
-use crate::fixture::run::{Offsets, Run};
+use crate::fixture::run::{Offsets, Run, Seen};
 use crate::fixture::{Bed, bed};
 
 async fn with_documents(name: &str) -> Result<Bed> {
@@ -77,6 +78,41 @@ async fn t_73_initial_only_reads_once_and_then_idles() -> Result<()> {
     let mut run = Run::start(&config, &offsets).await?;
     idle(&mut run).await?;
     run.stop().await
+}
+
+/// Signals from outside are followed: a blocking snapshot needs no stream, an incremental one does.
+#[tokio::test]
+async fn t_73_initial_only_follows_signals_of_other_channels() -> Result<()> {
+    let bed = with_documents("mode_only_signals").await?;
+    let signals = format!("{}.signals", bed.db.name());
+    let config = bed.config(&[
+        ("snapshot.mode", "initial_only"),
+        ("signal.enabled.channels", "file"),
+        ("signal.data.collection", &signals),
+    ]);
+    let offsets = Offsets::new();
+    let ask = |number: i64, kind: &str| {
+        let data = json!({"data-collections": [".*\\.a"], "type": kind});
+        let signal = Signal { id: kind.to_owned(), kind: "execute-snapshot".to_owned(), data };
+        Received { signal, mark: Mark { channel: "file", series: "f".into(), number, time_ms: 0 } }
+    };
+    for restart in [false, true] {
+        let mut run = Run::start(&config, &offsets).await?;
+        if !restart {
+            assert_eq!(run.take(2).await?[1].snapshot(), "last");
+        }
+        let number = i64::from(restart) * 2;
+        run.signals.put(ask(number, "incremental"));
+        run.signals.put(ask(number + 1, "blocking"));
+        let read = run.take(2).await?;
+        assert_eq!(read.iter().map(Seen::snapshot).collect::<Vec<_>>(), ["true", "last"]);
+        // Nothing comes by itself any more: what is stored now has the effect of both.
+        run.tell_stored()?;
+        assert_eq!(run.signals.count_stored(), 2);
+        assert!(offsets.only().get("initsync").is_none());
+        run.stop().await?;
+    }
+    Ok(())
 }
 
 /// Reads until nothing is ready while another connector on the same server sees a change and

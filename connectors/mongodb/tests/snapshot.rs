@@ -4,7 +4,9 @@ use std::sync::atomic::Ordering;
 
 use anyhow::{Context, Result};
 use bson::{Bson, Document, RawDocumentBuf, doc};
+use mongodb::options::{ReadPreference, SelectionCriteria};
 use serde_json::json;
+use thalweg_mongodb::position::MongoPosition;
 use thalweg_services::{MemberOptions, ReplicaSet, ask_without_session, until};
 
 use crate::fixture::run::{Offsets, Run, Seen};
@@ -426,6 +428,91 @@ async fn changes_since_the_begin_of_a_snapshot_follow_although_it_was_interrupte
 }
 
 /// A snapshot goes on with the filters and lists of now, also where it has been already.
+/// A member that lags is read only when it has everything up to the position of the snapshot.
+#[tokio::test]
+async fn a_member_that_lags_does_not_hide_what_was_before_the_snapshot() -> Result<()> {
+    const COLLECTIONS: usize = 12;
+    let set = ReplicaSet::start("rs0", 2, &MemberOptions::default()).await?;
+    let primary = set.primary().await?;
+    let (client, lagging) = (set.client().await?, set.members[1 - primary].direct().await?);
+    let admin = client.database("admin");
+    // The primary alone is the majority.
+    let mut about = admin.run_command(doc! {"replSetGetConfig": 1}).await?.get_document("config")?.clone();
+    about.insert("version", about.get_i32("version")? + 1);
+    if let Some(Bson::Document(member)) = about.get_array_mut("members")?.get_mut(1 - primary) {
+        member.extend(doc! {"votes": 0, "priority": 0});
+    }
+    admin.run_command(doc! {"replSetReconfig": about}).await?;
+    let db = client.database("lags");
+    let name = |n: usize| format!("c{n:02}");
+    for n in 0..COLLECTIONS - 1 {
+        db.collection(&name(n)).insert_one(doc! {"_id": 0}).await?;
+    }
+    until("both have it", PATIENCE, || async {
+        let newest = lagging.database("lags").collection::<Document>(&name(COLLECTIONS - 2));
+        let nearest = SelectionCriteria::ReadPreference(ReadPreference::Nearest { options: None });
+        Ok(newest.find_one(doc! {}).selection_criteria(nearest).await?.map(drop))
+    })
+    .await?;
+    let stop = doc! {"configureFailPoint": "stopReplProducer", "mode": "alwaysOn"};
+    lagging.database("admin").run_command(stop).await?;
+    // A reply with operations that the producer had fetched before may still be on its way.
+    until("the member lags", PATIENCE, || async {
+        db.collection("probe").insert_one(doc! {}).await?;
+        let lags = lagging.database("admin").run_command(doc! {"replSetGetStatus": 1}).await?;
+        let of = |n: usize| {
+            let member = lags.get_array("members").ok()?.get(n)?.as_document()?;
+            member.get_document("optime").ok()?.get_timestamp("ts").ok()
+        };
+        Ok((of(primary) > of(1 - primary)).then_some(()))
+    })
+    .await?;
+    db.collection::<Document>("probe").drop().await?;
+    // The last collection is new altogether.
+    for n in 0..COLLECTIONS {
+        db.collection(&name(n)).insert_one(doc! {"_id": 1}).await?;
+    }
+    let status = admin.run_command(doc! {"hello": 1}).await?;
+    let written = status.get_timestamp("operationTime")?;
+
+    let uri = format!("{}&readPreference=nearest&localThresholdMS=1000&appName=lags", set.uri());
+    let config = config(&uri, &[("database.include.list", "lags")]);
+    // Until the position comes from the member that does not lag.
+    let (offsets, mut run) = loop {
+        let offsets = Offsets::new();
+        let mut run = Run::start(&config, &offsets).await?;
+        let start = run.advance().await?.context("where it starts")?;
+        let begun = MongoPosition::from_offset(&start).map_err(anyhow::Error::msg)?.time();
+        if begun >= Some(written) {
+            break (offsets, run);
+        }
+        run.stop().await?;
+    };
+    let caught_up = tokio::spawn(async move {
+        let admin = lagging.database("admin");
+        let find = doc! {"appName": "lags", "command.find": {"$exists": true}, "active": true};
+        until("a read waits for the member", PATIENCE, || async {
+            let pipeline = [doc! {"$currentOp": {"allUsers": true}}, doc! {"$match": find.clone()}];
+            let mut waiting = admin.aggregate(pipeline).await?;
+            Ok(waiting.advance().await?.then_some(()))
+        })
+        .await?;
+        admin.run_command(doc! {"configureFailPoint": "stopReplProducer", "mode": "off"}).await?;
+        anyhow::Ok(())
+    });
+    let mut read = Vec::new();
+    while read.last().is_none_or(|last: &Seen| last.snapshot() != "last") {
+        read.push(run.record().await?);
+    }
+    for n in 0..COLLECTIONS {
+        let new: &[i64] = if n < COLLECTIONS - 1 { &[0, 1] } else { &[1] };
+        assert_eq!(ids_of(&read, &name(n)), new, "{}", name(n));
+    }
+    caught_up.await??;
+    drop(offsets);
+    run.stop().await
+}
+
 #[tokio::test]
 async fn what_a_snapshot_has_read_through_another_filter_is_read_anew() -> Result<()> {
     let bed = bed("filter_changed").await?;
