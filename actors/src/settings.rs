@@ -63,7 +63,10 @@ impl UnitSettings {
         let millis = |name, default: u64| Ok(Duration::from_millis(unsigned(config, name)?.unwrap_or(default)));
         let backoff = BackoffPolicy {
             base: millis("errors.retry.delay.initial.ms", 500)?,
-            cap: millis("errors.retry.delay.max.ms", 60_000)?,
+            // Any number is taken; nothing is tried again without a pause.
+            cap: Duration::from_millis(
+                signed(config, "errors.retry.delay.max.ms")?.map_or(60_000, |ms| u64::try_from(ms).unwrap_or(0).max(1)),
+            ),
             fixed: unsigned(config, "retriable.restart.connector.wait.ms")?.map(Duration::from_millis),
             max_retries: match signed(config, "errors.max.retries")? {
                 None | Some(..=-1) => None,

@@ -105,7 +105,8 @@ impl Tolerance {
             task: format!("{connector}-{task}"),
             skip: settings.text_or_empty("errors.tolerance") == "all",
             retry_for: u64::try_from(timeout).ok().map(Duration::from_millis),
-            max_delay: settings.millis("errors.retry.delay.max.ms"),
+            // Kafka Connect takes any number; nothing is tried again without a pause.
+            max_delay: settings.millis("errors.retry.delay.max.ms").max(Duration::from_millis(1)),
             log: settings.bool("errors.log.enable"),
             log_coordinates: settings.bool("errors.log.include.messages"),
             counters,
@@ -183,11 +184,13 @@ impl Tolerance {
         }
         count(&self.counters.total_errors_logged);
         let (task, stage) = (&*self.task, stage.name());
+        // Kafka Connect's line, because people look for it.
+        let line = format_args!("Error encountered in task {task}. Executing stage '{stage}' with class '{class}'.");
         if self.log_coordinates {
             let (topic, partition, timestamp) = (&*record.topic, record.partition, record.timestamp);
-            tracing::error!(task, stage, class, topic, partition, timestamp, %error, "error encountered in task");
+            tracing::error!(task, stage, class, topic, partition, timestamp, %error, "{line}");
         } else {
-            tracing::error!(task, stage, class, %error, "error encountered in task");
+            tracing::error!(task, stage, class, %error, "{line}");
         }
     }
 }
