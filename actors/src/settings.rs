@@ -135,6 +135,10 @@ mod tests {
             max_retries: None,
         };
         assert_eq!(set.unwrap().backoff, expected);
+        for most in ["0", "-5"] {
+            let cap = read(&[("errors.retry.delay.max.ms", most)]).unwrap().backoff.cap;
+            assert_eq!(cap, Duration::from_millis(1), "any number is taken");
+        }
         let error = read(&[("max.queue.size", "many")]).unwrap_err();
         assert_eq!(error.message, "The 'max.queue.size' value is invalid: a whole number is needed");
     }
