@@ -63,7 +63,10 @@ impl UnitSettings {
         let millis = |name, default: u64| Ok(Duration::from_millis(unsigned(config, name)?.unwrap_or(default)));
         let backoff = BackoffPolicy {
             base: millis("errors.retry.delay.initial.ms", 500)?,
-            cap: millis("errors.retry.delay.max.ms", 60_000)?,
+            // Any number is taken; nothing is tried again without a pause.
+            cap: Duration::from_millis(
+                signed(config, "errors.retry.delay.max.ms")?.map_or(60_000, |ms| u64::try_from(ms).unwrap_or(0).max(1)),
+            ),
             fixed: unsigned(config, "retriable.restart.connector.wait.ms")?.map(Duration::from_millis),
             max_retries: match signed(config, "errors.max.retries")? {
                 None | Some(..=-1) => None,
@@ -132,6 +135,10 @@ mod tests {
             max_retries: None,
         };
         assert_eq!(set.unwrap().backoff, expected);
+        for most in ["0", "-5"] {
+            let cap = read(&[("errors.retry.delay.max.ms", most)]).unwrap().backoff.cap;
+            assert_eq!(cap, Duration::from_millis(1), "any number is taken");
+        }
         let error = read(&[("max.queue.size", "many")]).unwrap_err();
         assert_eq!(error.message, "The 'max.queue.size' value is invalid: a whole number is needed");
     }

@@ -101,6 +101,7 @@ impl Loggers {
     /// Level that holds for a logger that exists: one with a level of its own, a part of this build,
     /// or something below either.
     pub fn effective(&self, name: &str) -> Option<Level> {
+        let name = canonical(name);
         let levels = self.levels.lock();
         if let Some(level) = levels.get(name) {
             return Some(*level);
@@ -114,19 +115,24 @@ impl Loggers {
         }
     }
 
-    /// Sets a level; gives the names that changed: the logger and those below it that had one.
+    /// Sets the level of a logger and of those below it that have one, which for the root logger are all.
+    /// Gives the sorted names of those whose level is another one now.
     pub fn set(&self, name: &str, level: LogLevel, now_ms: u64) -> Vec<String> {
-        let mut changed = vec![name.to_owned()];
+        let name = canonical(name);
+        let mut changed = Vec::new();
         {
             let mut levels = self.levels.lock();
-            let entry = Level { level, modified_ms: Some(now_ms) };
+            let held = |name: &str| levels.get(name).map(|held| held.level);
+            let before = held(name).or_else(|| ancestors(name).find_map(held)).or_else(|| held(ROOT));
+            let inherited = Level { level: before.unwrap_or(level), modified_ms: None };
+            levels.entry(name.to_owned()).or_insert(inherited);
             for (other, held) in levels.iter_mut() {
-                if ancestors(other).any(|a| a == name) {
-                    *held = entry;
+                let concerned = name == ROOT || other == name || ancestors(other).any(|a| a == name);
+                if concerned && held.level != level {
+                    *held = Level { level, modified_ms: Some(now_ms) };
                     changed.push(other.clone());
                 }
             }
-            levels.insert(name.to_owned(), entry);
         }
         self.refresh();
         changed
@@ -166,6 +172,11 @@ impl Loggers {
         drop(levels);
         (self.apply)(targets);
     }
+}
+
+/// The root logger is known by its name in any case.
+fn canonical(name: &str) -> &str {
+    if name.eq_ignore_ascii_case(ROOT) { ROOT } else { name }
 }
 
 /// `a.b.c` lies below `a.b` and `a`.
@@ -223,6 +234,19 @@ mod tests {
         assert_eq!(loggers.set("a", LogLevel::Warn, 6), ["a", "a.b"]);
         assert_eq!(loggers.effective("a.b.c").map(|l| l.level), Some(LogLevel::Warn));
         assert_eq!(loggers.explicit().len(), 3);
+        assert_eq!(loggers.set("a.b", LogLevel::Warn, 7), [""; 0], "nothing is another one");
+        assert_eq!(loggers.effective("a.b"), Some(Level { level: LogLevel::Warn, modified_ms: Some(6) }));
+    }
+
+    #[test]
+    fn everything_is_below_the_root() {
+        let loggers = Loggers::detached(LogLevel::Info);
+        loggers.set("b", LogLevel::Debug, 1);
+        loggers.set("a.x", LogLevel::Trace, 2);
+        assert_eq!(loggers.set("ROOT", LogLevel::Warn, 3), ["a.x", "b", "root"]);
+        let all = loggers.explicit();
+        assert!(all.len() == 3 && all.values().all(|l| *l == Level { level: LogLevel::Warn, modified_ms: Some(3) }));
+        assert_eq!(loggers.effective("Root").map(|l| l.level), Some(LogLevel::Warn));
     }
 
     #[test]

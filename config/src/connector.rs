@@ -179,7 +179,7 @@ pub const FRAMEWORK: OptionTable = OptionTable {
             "What happens when a value behind a reference expires: restart the connector, or nothing.",
         )
         .default("restart")
-        .one_of(&["none", "restart"])
+        .exactly(&["none", "restart"])
         .group("Common")
         .display("Reload Action")
         .order(14),
@@ -189,13 +189,11 @@ pub const FRAMEWORK: OptionTable = OptionTable {
             "How long, in milliseconds, a failed conversion or transformation is tried again. 0: not at all; -1: for ever.",
         )
         .default("0")
-        .at_least(-1)
         .importance(Importance::Medium)
         .group("Error Handling")
         .display("Retry Timeout for Errors"),
         new("errors.retry.delay.max.ms", OptionKind::Long, "The longest time in milliseconds between two attempts.")
             .default("60000")
-            .at_least(1)
             .importance(Importance::Medium)
             .group("Error Handling")
             .display("Maximum Delay Between Retries for Errors"),
@@ -205,7 +203,7 @@ pub const FRAMEWORK: OptionTable = OptionTable {
             "What a message does that cannot be converted or transformed: stop the task (none), or be left out, counted and logged (all).",
         )
         .default("none")
-        .one_of(&["none", "all"])
+        .exactly(&["none", "all"])
         .importance(Importance::Medium)
         .group("Error Handling")
         .width(Width::Short)
@@ -243,7 +241,7 @@ pub const FRAMEWORK: OptionTable = OptionTable {
             "required: the connector starts only where exactly.once.source.support is enabled on the workers. requested: no check.",
         )
         .default("requested")
-        .one_of(&["requested", "required"])
+        .one_of(&["REQUIRED", "REQUESTED"])
         .importance(Importance::Medium)
         .group("Exactly Once Support")
         .width(Width::Short)
@@ -255,7 +253,7 @@ pub const FRAMEWORK: OptionTable = OptionTable {
             "Where transactions with exactly-once delivery end: after each batch of the source (poll), after a time (interval), or where the connector says (connector).",
         )
         .default("poll")
-        .one_of(&["poll", "connector", "interval"])
+        .one_of(&["INTERVAL", "POLL", "CONNECTOR"])
         .importance(Importance::Medium)
         .group("Exactly Once Support")
         .width(Width::Short)
@@ -413,7 +411,8 @@ pub const OPEN_PREFIXES: &[&str] = &[
 ];
 
 /// Options of one group of topics, under `topic.creation.<group>.`. Every other key of a group is
-/// a setting of the topic (`cleanup.policy`).
+/// a setting of the topic (`cleanup.policy`). Kafka Connect looks at them only when the connector starts and
+/// publishes none; here they are shown where they are wrong.
 const TOPIC_GROUP: OptionTable = OptionTable {
     title: "Options of a topic creation group",
     options: &[INCLUDE, EXCLUDE, REPLICATION, PARTITIONS],
@@ -435,7 +434,8 @@ const INCLUDE: OptionDef =
         .rule(Rule::Regexes)
         .group("Topic Creation")
         .width(Width::Long)
-        .display("Inclusion Topic Pattern");
+        .display("Inclusion Topic Pattern")
+        .unpublished();
 const EXCLUDE: OptionDef = new(
     "exclude",
     OptionKind::List,
@@ -444,29 +444,38 @@ const EXCLUDE: OptionDef = new(
 .rule(Rule::Regexes)
 .group("Topic Creation")
 .width(Width::Long)
-.display("Exclusion Topic Pattern");
+.display("Exclusion Topic Pattern")
+.unpublished();
 const REPLICATION: OptionDef =
     new("replication.factor", OptionKind::Short, "Replication factor of new topics; -1: the broker's default.")
         .check(replication)
         .group("Topic Creation")
         .width(Width::Long)
-        .display("Replication Factor for Topics");
+        .display("Replication Factor for Topics")
+        .unpublished();
 const PARTITIONS: OptionDef =
     new("partitions", OptionKind::Int, "Number of partitions of new topics; -1: the broker's default.")
         .check(partitions)
         .group("Topic Creation")
         .width(Width::Long)
-        .display("Partition Count for Topics");
+        .display("Partition Count for Topics")
+        .unpublished();
 
 /// Whether unknown keys are errors in this configuration.
 pub fn is_strict(properties: &Properties) -> bool {
     properties.get(STRICT).is_some_and(|v| v.trim().eq_ignore_ascii_case("true"))
 }
 
-/// Checks the framework's part of a connector's configuration, with its topic creation groups.
-pub fn validate(properties: &Properties) -> Validation {
+/// Whether a worker allows that topics are created as `topic.creation.*` of connectors says.
+pub fn creates_topics(worker: &Properties) -> bool {
+    worker.get("topic.creation.enable").is_none_or(|v| !v.trim().eq_ignore_ascii_case("false"))
+}
+
+/// Checks the framework's part of a connector's configuration, with its topic creation groups unless
+/// `worker` creates no topics.
+pub fn validate(properties: &Properties, worker: &Properties) -> Validation {
     let mut validation = FRAMEWORK.validate(properties);
-    if properties.below("topic.creation.").iter().next().is_none() {
+    if !creates_topics(worker) || properties.below("topic.creation.").iter().next().is_none() {
         return validation;
     }
     validation = validation.merge(TOPIC_GROUP_DEFAULT.validate_under("topic.creation.default.", properties));
@@ -513,9 +522,9 @@ fn unique(text: &str) -> Result<(), String> {
         return Err(format!("No more than {MOST_NAMES} names are possible, but there are {}", names.len()));
     }
     names.sort_unstable();
-    match names.windows(2).find(|pair| pair[0] == pair[1]) {
-        Some(pair) => Err(format!("Duplicate alias provided: {}", pair[0])),
-        None => Ok(()),
+    match names.windows(2).any(|pair| pair[0] == pair[1]) {
+        true => Err("Duplicate alias provided.".to_owned()),
+        false => Ok(()),
     }
 }
 

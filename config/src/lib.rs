@@ -35,4 +35,4 @@ pub use reply::{config_keys, validate_reply};
 pub use rule::RegexList;
 pub use secret::Secret;
 pub use settings::{Parsed, Settings};
-pub use validate::{ValidatedOption, Validation};
+pub use validate::{Naming, ValidatedOption, Validation};

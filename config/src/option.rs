@@ -37,7 +37,7 @@ impl OptionKind {
     }
 }
 
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
 pub enum Importance {
     High,
     Medium,
@@ -103,9 +103,15 @@ pub enum Rule {
     Any,
     /// Inclusive bounds for INT, SHORT, LONG, DOUBLE.
     Range(Option<i64>, Option<i64>),
-    /// Enumeration (of every item, for a LIST): compared trimmed and case-insensitively.
-    /// Message: `Value must be one of a, b`.
+    /// Enumeration (of every item, for a LIST): compared trimmed and case-insensitively. Messages list the
+    /// values as they stand here: `Value must be one of a, b`, or, of the framework,
+    /// `String must be one of (case insensitive): A, B`, where Kafka Connect has upper case in the order of a
+    /// hash set.
     OneOf(&'static [&'static str]),
+    /// Enumeration of the framework where case counts. Message: `String must be one of: a, b`.
+    Exactly(&'static [&'static str]),
+    /// LIST with at least one item, also where the list is absent. Message: `Empty list`.
+    NotEmpty,
     /// LIST of regular expressions; `\,` inside an item stays as it is.
     Regexes,
     /// Full class names. The simple name, and the simple name without its kind (`Converter`), are
@@ -190,6 +196,10 @@ impl OptionDef {
     }
     pub const fn one_of(mut self, values: &'static [&'static str]) -> Self {
         self.rule = Rule::OneOf(values);
+        self
+    }
+    pub const fn exactly(mut self, values: &'static [&'static str]) -> Self {
+        self.rule = Rule::Exactly(values);
         self
     }
     pub const fn at_least(mut self, min: i64) -> Self {

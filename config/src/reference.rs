@@ -67,12 +67,13 @@ fn section(out: &mut String, option: &OptionDef) {
         None => row("Default", "not set".to_owned()),
     }
     match option.rule {
-        Rule::OneOf(values) => row("Values", codes(values)),
+        Rule::OneOf(values) | Rule::Exactly(values) => row("Values", codes(values)),
         Rule::Class(values) => row("Classes", codes(values)),
         Rule::Range(Some(min), Some(max)) => row("Values", format!("{min} to {max}")),
         Rule::Range(Some(min), None) => row("Values", format!("at least {min}")),
         Rule::Range(None, Some(max)) => row("Values", format!("at most {max}")),
         Rule::Regexes => row("Values", "regular expressions that match whole names in any case".to_owned()),
+        Rule::NotEmpty => row("Values", "at least one".to_owned()),
         Rule::Range(None, None) | Rule::Any | Rule::Check(_) => {}
     }
     if !option.value_aliases.is_empty() {

@@ -15,15 +15,18 @@ pub fn validate_reply(validation: &Validation, name: &str) -> Value {
         validation.options.iter().filter(|row| row.def.published || !row.errors.is_empty()).collect();
     let mut groups: Vec<&str> = Vec::new();
     for row in &rows {
-        if !row.def.group.is_empty() && !groups.contains(&row.def.group) {
-            groups.push(row.def.group);
+        if !row.group.is_empty() && !groups.contains(&&*row.group) {
+            groups.push(&row.group);
         }
     }
     let configs: Vec<Value> = rows
         .iter()
         .map(|row| {
             json!({
-                "definition": definition(&row.def, &row.name, row.default.as_deref(), row.order),
+                "definition": row.is_defined.then(|| {
+                    let place = Place { group: &row.group, order: row.order, display_name: &row.display_name };
+                    definition(&row.def, &row.name, row.default.as_deref(), &place)
+                }),
                 "value": {
                     "name": row.name,
                     "value": match row.def.wording {
@@ -47,13 +50,21 @@ pub fn config_keys(tables: &[&OptionTable], defaults: &[(&str, &str)]) -> Value 
     for table in tables {
         for (def, order) in table.options.iter().zip(table.orders()).filter(|(def, _)| def.published) {
             let known = defaults.iter().find(|(name, _)| *name == def.name).map(|(_, text)| *text);
-            keys.push(definition(def, def.name, known.or(def.default), order));
+            let place = Place { group: def.group, order, display_name: def.display_name };
+            keys.push(definition(def, def.name, known.or(def.default), &place));
         }
     }
     Value::Array(keys)
 }
 
-fn definition(def: &OptionDef, name: &str, default: Option<&str>, order: i32) -> Value {
+/// Where a form shows an option, and how it is called there.
+struct Place<'a> {
+    group: &'a str,
+    order: i32,
+    display_name: &'a str,
+}
+
+fn definition(def: &OptionDef, name: &str, default: Option<&str>, place: &Place<'_>) -> Value {
     json!({
         "name": name,
         "type": def.kind.name(),
@@ -61,10 +72,10 @@ fn definition(def: &OptionDef, name: &str, default: Option<&str>, order: i32) ->
         "default_value": default,
         "importance": def.importance.name(),
         "documentation": def.doc,
-        "group": none_if_empty(def.group),
-        "order_in_group": order,
+        "group": none_if_empty(place.group),
+        "order_in_group": place.order,
         "width": def.width.name(),
-        "display_name": none_if_empty(def.display_name),
+        "display_name": none_if_empty(place.display_name),
         "dependents": def.dependents,
     })
 }

@@ -7,13 +7,14 @@
 //!
 //! It does not resolve references, connect to anything, or log.
 
+use std::borrow::Cow;
 use std::collections::BTreeMap;
 
 use crate::alias;
-use crate::option::{OptionDef, OptionTable, Standing, Wording};
+use crate::option::{OptionDef, OptionKind, OptionTable, Rule, Standing, Wording};
 use crate::properties::Properties;
 use crate::settings::{Parsed, Settings};
-use crate::value;
+use crate::value::{self, Complaint};
 
 /// Everything known about one option after checking: the rows of a `config/validate` answer.
 #[derive(Debug, Clone)]
@@ -25,11 +26,54 @@ pub struct ValidatedOption {
     pub value: Option<String>,
     /// Text form of the default; differs from the table's after [`Validation::default_to`].
     pub default: Option<String>,
+    /// Published with the option's definition; `false`: nobody defines it, see
+    /// [`ValidatedOption::undefined`].
+    pub is_defined: bool,
+    /// The table's, unless the option belongs to something that the user named (`Transforms: route`).
+    pub group: Cow<'static, str>,
+    pub display_name: Cow<'static, str>,
     /// Position inside the group, as published.
     pub order: i32,
     pub errors: Vec<String>,
+    /// All errors together count as one, as those of converters do in Kafka Connect.
+    pub counts_once: bool,
     pub recommended: Vec<String>,
     pub visible: bool,
+}
+
+/// Stands in for the definition that an option of nobody has not.
+const UNDEFINED: OptionDef = OptionDef::new("", OptionKind::String, "").framework().group("");
+
+impl ValidatedOption {
+    /// The row of a key that has a value or an error, but no definition.
+    pub fn undefined(name: &str, value: Option<&str>) -> Self {
+        Self {
+            def: UNDEFINED,
+            name: name.to_owned(),
+            value: value.map(str::to_owned),
+            default: None,
+            is_defined: false,
+            group: Cow::Borrowed(""),
+            display_name: Cow::Borrowed(""),
+            order: -1,
+            errors: Vec::new(),
+            counts_once: false,
+            recommended: Vec::new(),
+            visible: true,
+        }
+    }
+}
+
+/// By which name the messages of a table under a prefix call its options.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Naming {
+    /// With the prefix.
+    Full,
+    /// As Kafka Connect has it for options that are put among those of a connector: what an option's own
+    /// rule says names it without the prefix.
+    Embedded,
+    /// As Kafka Connect has it for what is checked by itself, before the prefix is put in front.
+    Apart,
 }
 
 /// Outcome of a check. `settings` is complete only if there are no errors.
@@ -58,12 +102,14 @@ enum Verdict {
 }
 
 impl Validation {
-    /// Number of messages: what `error_count` means in Kafka Connect.
+    /// What `error_count` means in Kafka Connect: the number of messages, except for
+    /// [`ValidatedOption::counts_once`].
     pub fn error_count(&self) -> usize {
-        self.options.iter().map(|o| o.errors.len()).sum()
+        let count = |row: &ValidatedOption| if row.counts_once { row.errors.len().min(1) } else { row.errors.len() };
+        self.options.iter().map(count).sum()
     }
     pub fn is_valid(&self) -> bool {
-        self.error_count() == 0
+        self.options.iter().all(|row| row.errors.is_empty())
     }
     /// All messages in definition order.
     pub fn messages(&self) -> Vec<String> {
@@ -77,20 +123,24 @@ impl Validation {
     pub fn invalid(&mut self, name: &str, text: &str) {
         let message = match self.option(name) {
             Some(row) if row.def.wording == Wording::Framework => {
-                value::message(&row.def, name, Some(row.value.as_deref().unwrap_or("null")), text)
+                let given = Some(row.value.as_deref().unwrap_or("null"));
+                value::message(&row.def, name, given, &Complaint::given(text))
             }
             _ => format!("The '{name}' value is invalid: {text}"),
         };
         self.error(name, message);
     }
-    /// Attaches a complete message to option `name`; an unknown name goes to the first option, so
-    /// that no error is lost.
+    /// Attaches a complete message to option `name`. A name that no table knows gets a row without a
+    /// definition in front of all others, so that no error is lost.
     pub fn error(&mut self, name: &str, message: String) {
-        let at = self.options.iter().position(|o| o.name == name).unwrap_or(0);
-        debug_assert!(!self.options.is_empty(), "an error needs an option to stand at");
-        if let Some(option) = self.options.get_mut(at) {
-            option.errors.push(message);
+        if let Some(row) = self.options.iter_mut().find(|row| row.name == name) {
+            row.errors.push(message);
+            return;
         }
+        let mut row = ValidatedOption::undefined(name, None);
+        row.errors.push(message);
+        let at = self.options.iter().take_while(|row| !row.is_defined).count();
+        self.options.insert(at, row);
     }
 
     /// Gives an option that is not set a default that only the caller knows (the worker's converter, or one
@@ -218,13 +268,18 @@ impl OptionTable {
     /// As [`OptionTable::validate`], for the keys that start with `prefix`; rows and messages have
     /// the prefix, settings have not.
     pub fn validate_under(&self, prefix: &str, properties: &Properties) -> Validation {
+        self.validate_named(Naming::Full, prefix, properties)
+    }
+
+    /// As [`OptionTable::validate_under`], with messages that call the options as `naming` says.
+    pub fn validate_named(&self, naming: Naming, prefix: &str, properties: &Properties) -> Validation {
         let alias::Canonical { properties: given, warnings, old_names } =
             alias::canonical(&properties.below(prefix), self);
         let mut validation = Validation { prefix: prefix.to_owned(), ..Validation::default() };
         validation.warnings.extend(warnings.into_iter().map(|w| under(prefix, w)));
 
         for (def, order) in self.options.iter().zip(self.orders()) {
-            let row = check_option(def, order, prefix, given.get(def.name), &mut validation);
+            let row = check_option(def, order, (naming, prefix), given.get(def.name), &mut validation);
             validation.options.push(row);
         }
         for check in self.cross_checks {
@@ -256,7 +311,7 @@ fn under(prefix: &str, warning: String) -> String {
 fn check_option(
     def: &'static OptionDef,
     order: i32,
-    prefix: &str,
+    (naming, prefix): (Naming, &str),
     given: Option<&str>,
     validation: &mut Validation,
 ) -> ValidatedOption {
@@ -265,13 +320,15 @@ fn check_option(
         def: *def,
         value: None,
         default: def.default.map(str::to_owned),
+        is_defined: true,
+        group: Cow::Borrowed(def.group),
+        display_name: Cow::Borrowed(def.display_name),
         order,
         errors: Vec::new(),
+        counts_once: naming == Naming::Apart,
         recommended: match (def.rule, def.wording) {
-            (crate::option::Rule::OneOf(values), Wording::Connector) => {
-                values.iter().map(|v| (*v).to_owned()).collect()
-            }
-            (crate::option::Rule::Class(classes), _) => classes.iter().map(|v| (*v).to_owned()).collect(),
+            (Rule::OneOf(values), Wording::Connector) => values.iter().map(|v| (*v).to_owned()).collect(),
+            (Rule::Class(classes), _) => classes.iter().map(|v| (*v).to_owned()).collect(),
             _ => Vec::new(),
         },
         visible: def.visible,
@@ -281,7 +338,7 @@ fn check_option(
         // An empty value asks for nothing.
         (Standing::Refused(advice), Some(text)) if !text.trim().is_empty() => {
             row.errors.push(match def.wording {
-                Wording::Connector => value::message(def, &row.name, given, advice),
+                Wording::Connector => value::message(def, &row.name, given, &Complaint::given(advice)),
                 Wording::Framework => format!("Configuration {} is not supported: {advice}", row.name),
             });
             validation.settings.insert(def.name, Parsed::Absent);
@@ -300,7 +357,14 @@ fn check_option(
         validation.settings.note_given(def.name);
     }
     let checked = value::check(def, given);
-    row.errors.extend(checked.errors.iter().map(|text| value::message(def, &row.name, given, text)));
+    row.errors.extend(checked.errors.iter().map(|complaint| {
+        let called = match naming {
+            Naming::Full => row.name.as_str(),
+            Naming::Embedded if !complaint.is_of_rule() => row.name.as_str(),
+            Naming::Embedded | Naming::Apart => def.name,
+        };
+        value::message(def, called, given, complaint)
+    }));
     row.value = checked.text;
     validation.warnings.extend(checked.warnings.into_iter().map(|w| under(prefix, w)));
     validation.settings.insert(def.name, checked.parsed);

@@ -263,7 +263,7 @@ fn a_key_is_unknown_only_if_no_table_knows_it() {
         TABLE
             .validate(&properties)
             .merge(CONVERTER.validate_under("key.converter.", &properties))
-            .merge(connector::validate(&properties))
+            .merge(connector::validate(&properties, &Properties::new()))
     };
     let mut v = merged();
     assert_eq!(v.unknown_keys().collect::<Vec<_>>(), ["entirely.different", "key.converter.flga", "max.bacth.size"]);
@@ -310,11 +310,31 @@ fn framework_messages() {
     let one = |key: &str, value: &str| {
         let mut p = base.clone();
         p.set(key, value);
-        connector::validate(&p).messages()
+        connector::validate(&p, &Properties::new()).messages()
     };
-    assert!(connector::validate(&base).is_valid());
+    assert!(connector::validate(&base, &Properties::new()).is_valid());
     assert_eq!(one("tasks.max", "0"), ["Invalid value 0 for configuration tasks.max: Value must be at least 1"]);
-    assert_eq!(one("tasks.max", "x"), ["Invalid value x for configuration tasks.max: Not a number of type INT"]);
+    let two = |value: &str| {
+        [
+            format!("Invalid value {value} for configuration tasks.max: Not a number of type INT"),
+            "Invalid value null for configuration tasks.max: Value must be non-null".to_owned(),
+        ]
+    };
+    assert_eq!(one("tasks.max", "x"), two("x"));
+    assert_eq!(one("tasks.max", "2147483648"), two("2147483648"));
+    assert_eq!(one("tasks.max", " -1 "), ["Invalid value -1 for configuration tasks.max: Value must be at least 1"]);
+    // What need not be set may be null, and what has no rule may be anything.
+    assert_eq!(
+        one("transaction.boundary.interval.ms", "x"),
+        ["Invalid value x for configuration transaction.boundary.interval.ms: Not a number of type LONG"]
+    );
+    assert_eq!(
+        one("errors.retry.timeout", "x"),
+        ["Invalid value x for configuration errors.retry.timeout: Not a number of type LONG"]
+    );
+    for (name, value) in [("errors.retry.timeout", "-7"), ("errors.retry.delay.max.ms", "0")] {
+        assert_eq!(one(name, value), [""; 0]);
+    }
     assert_eq!(one("name", ""), ["Invalid value  for configuration name: String may not be empty"]);
     assert!(one("name", "a\u{1}")[0].ends_with("had the following ASCII chars: 1"));
     assert_eq!(
@@ -329,15 +349,29 @@ fn framework_messages() {
         one("errors.tolerance", "some"),
         ["Invalid value some for configuration errors.tolerance: String must be one of: none, all"]
     );
+    assert_eq!(one("errors.tolerance", "ALL").len(), 1, "case counts");
     assert_eq!(
-        one("transforms", "a, b, a"),
-        ["Invalid value a, b, a for configuration transforms: Duplicate alias provided: a"]
+        one("exactly.once.support", "maybe"),
+        [
+            "Invalid value maybe for configuration exactly.once.support: String must be one of (case insensitive): REQUIRED, REQUESTED"
+        ]
     );
+    assert_eq!(
+        one("transaction.boundary", "x"),
+        [
+            "Invalid value x for configuration transaction.boundary: String must be one of (case insensitive): INTERVAL, POLL, CONNECTOR"
+        ]
+    );
+    for list in ["transforms", "predicates", "topic.creation.groups"] {
+        let messages = one(list, "a , b,a");
+        let expected = format!("Invalid value [a, b, a] for configuration {list}: Duplicate alias provided.");
+        assert!(messages.contains(&expected), "{messages:?}");
+    }
     let many = |count: usize| (0..count).map(|n| format!("t{n}")).collect::<Vec<_>>().join(",");
     assert_eq!(one("transforms", &many(1000)), [""; 0]);
     assert!(one("predicates", &many(1001))[0].ends_with("No more than 1000 names are possible, but there are 1001"));
     assert_eq!(
-        connector::validate(&Properties::new()).messages(),
+        connector::validate(&Properties::new(), &Properties::new()).messages(),
         [
             "Missing required configuration \"name\" which has no default value.",
             "Missing required configuration \"connector.class\" which has no default value.",
@@ -346,9 +380,85 @@ fn framework_messages() {
     let mut p = base;
     p.set("value.converter", "JsonConverter");
     p.set("header.converter", "Simple");
-    let v = connector::validate(&p);
+    let v = connector::validate(&p, &Properties::new());
     assert_eq!(v.settings.text("value.converter"), Some("org.apache.kafka.connect.json.JsonConverter"));
     assert_eq!(v.settings.text("header.converter"), Some("org.apache.kafka.connect.storage.SimpleHeaderConverter"));
+}
+
+#[test]
+fn a_wrong_word_is_shown_as_it_was_given() {
+    let mut p = Properties::from([("name", "c"), ("connector.class", "x")]);
+    let words = [
+        ("errors.tolerance", "some"),
+        ("config.action.reload", "Restart"),
+        ("exactly.once.support", "Requested"),
+        ("transaction.boundary", "x"),
+    ];
+    for (name, value) in words {
+        p.set(name, format!(" {value}"));
+    }
+    let v = connector::validate(&p, &Properties::new());
+    for (name, value) in words {
+        assert_eq!(v.option(name).unwrap().value.as_deref(), Some(value), "{name}");
+    }
+    assert_eq!(v.error_count(), 3, "{:?}", v.messages());
+    assert_eq!(v.settings.text("exactly.once.support"), Some("REQUESTED"));
+    assert_eq!(v.settings.text("errors.tolerance"), Some("none"), "the default");
+    // A number that is none is not shown.
+    p.set("tasks.max", "x");
+    assert_eq!(connector::validate(&p, &Properties::new()).option("tasks.max").unwrap().value, None);
+}
+
+#[test]
+fn what_nobody_defines_has_a_row_of_its_own() {
+    let mut v = with(&[]);
+    v.error("a.b", "broken".to_owned());
+    v.error("a.c", "broken too".to_owned());
+    v.error("a.b", "and more".to_owned());
+    v.error("topic.prefix", "known".to_owned());
+    v.options.push(ValidatedOption::undefined("z", Some("1")));
+    assert_eq!(v.messages(), ["broken", "and more", "broken too", "known"]);
+    let reply = validate_reply(&v, "x");
+    assert_eq!(reply["error_count"], 4);
+    let row = json!({
+        "definition": null,
+        "value": {"name": "a.b", "value": null, "recommended_values": [], "errors": ["broken", "and more"], "visible": true},
+    });
+    assert_eq!(reply["configs"][0], row);
+    let rows = reply["configs"].as_array().unwrap();
+    assert_eq!((&rows[1]["value"]["name"], &rows[2]["value"]["name"]), (&json!("a.c"), &json!("topic.prefix")));
+    let last = rows.last().unwrap();
+    assert_eq!((&last["definition"], &last["value"]["value"]), (&Value::Null, &json!("1")));
+}
+
+#[test]
+fn messages_call_embedded_options_as_kafka_connect_does() {
+    const TABLE: OptionTable = OptionTable {
+        title: "t",
+        options: &[
+            OptionDef::new("flag", OptionKind::Boolean, "").default("true").framework(),
+            OptionDef::new("size", OptionKind::Int, "").default("1").at_least(0).framework(),
+            OptionDef::new("kind", OptionKind::String, "").required().exactly(&["a", "b"]).framework(),
+        ],
+        open_prefixes: &[],
+        cross_checks: &[],
+    };
+    let given = Properties::from([("p.flag", "x"), ("p.size", "-1")]);
+    let messages = |naming| TABLE.validate_named(naming, "p.", &given).messages();
+    let expected = |parsed: &str, ruled: &str| {
+        [
+            format!("Invalid value x for configuration {parsed}flag: Expected value to be either true or false"),
+            format!("Invalid value -1 for configuration {ruled}size: Value must be at least 0"),
+            format!("Missing required configuration \"{parsed}kind\" which has no default value."),
+            format!("Invalid value null for configuration {ruled}kind: String must be one of: a, b"),
+        ]
+    };
+    assert_eq!(messages(Naming::Full), expected("p.", "p."));
+    assert_eq!(messages(Naming::Embedded), expected("p.", ""));
+    assert_eq!(messages(Naming::Apart), expected("", ""));
+    let count = |naming| TABLE.validate_named(naming, "p.", &given).error_count();
+    assert_eq!((count(Naming::Embedded), count(Naming::Apart)), (4, 3), "by messages, or by options");
+    assert!(TABLE.validate_named(Naming::Apart, "p.", &given).option("p.kind").is_some(), "rows have the prefix");
 }
 
 #[test]
@@ -360,7 +470,7 @@ fn topic_creation_groups() {
         ("topic.creation.default.partitions", "0"),
         ("topic.creation.logs.cleanup.policy", "compact"),
     ]);
-    let v = connector::validate(&p);
+    let v = connector::validate(&p, &Properties::new());
     assert_eq!(
         v.messages(),
         [
@@ -378,15 +488,25 @@ fn topic_creation_groups() {
     ] {
         p.set(k, value);
     }
-    assert!(connector::validate(&p).is_valid());
+    assert!(connector::validate(&p, &Properties::new()).is_valid());
     assert_eq!(connector::topic_groups(&p), ["logs"]);
     p.set("topic.creation.logs.include", "(");
-    assert_eq!(connector::validate(&p).error_count(), 1);
+    assert_eq!(connector::validate(&p, &Properties::new()).error_count(), 1);
+    // Kafka Connect publishes no rows for them.
+    let shown = |p: &Properties| validate_reply(&connector::validate(p, &Properties::new()), "x").to_string();
+    assert!(shown(&p).contains("topic.creation.logs.include"), "what is wrong is shown");
+    p.set("topic.creation.logs.include", "log.*");
+    assert!(!shown(&p).contains("topic.creation.logs.") && !shown(&p).contains("topic.creation.default."));
+    let without = Properties::from([("topic.creation.enable", "false")]);
+    let unchecked =
+        Properties::from([("name", "c"), ("connector.class", "x"), ("topic.creation.default.partitions", "0")]);
+    assert!(connector::validate(&unchecked, &without).is_valid(), "nobody will create topics");
+    assert!(!connector::validate(&unchecked, &Properties::new()).is_valid());
     p.set("topic.creation.groups", "a,a");
-    assert!(!connector::validate(&p).is_valid());
+    assert!(!connector::validate(&p, &Properties::new()).is_valid());
     // They are refused, and nothing is done for each of them.
     p.set("topic.creation.groups", (0..300_000).map(|n| format!("g{n},")).collect::<String>());
-    let v = connector::validate(&p);
+    let v = connector::validate(&p, &Properties::new());
     assert!(v.messages().iter().any(|m| m.ends_with("No more than 1000 names are possible, but there are 300000")));
     assert_eq!(connector::topic_groups(&p).len(), connector::MOST_NAMES);
 }
@@ -437,7 +557,7 @@ fn framework_options_are_published_as_kafka_connect_does() {
 
 #[test]
 fn the_version_of_a_plugin_is_default_value_and_recommendation() {
-    let mut v = connector::validate(&good());
+    let mut v = connector::validate(&good(), &Properties::new());
     v.only_value("key.converter.plugin.version", "4.3.0");
     let row = v.option("key.converter.plugin.version").unwrap();
     assert_eq!((row.default.as_deref(), row.value.as_deref()), (Some("4.3.0"), Some("4.3.0")));
@@ -451,7 +571,7 @@ fn a_default_that_another_option_decides_leaves_what_was_given() {
         if let Some(given) = given {
             p.set("errors.tolerance", given);
         }
-        let mut v = connector::validate(&p);
+        let mut v = connector::validate(&p, &Properties::new());
         v.default_to("errors.tolerance", "all");
         let row = v.option("errors.tolerance").unwrap();
         assert_eq!((row.default.as_deref(), row.value.as_deref()), (Some("all"), Some(seen)));
@@ -465,7 +585,7 @@ fn the_validate_reply_has_the_recorded_shape() {
     for (k, v) in [("name", "c"), ("connector.class", "MongoDb"), ("poll.interval.ms", "50"), ("tasks.max", "0")] {
         p.set(k, v);
     }
-    let mut v = connector::validate(&p).merge(TABLE.validate(&p));
+    let mut v = connector::validate(&p, &Properties::new()).merge(TABLE.validate(&p));
     v.default_to("key.converter", "org.apache.kafka.connect.json.JsonConverter");
     let reply = validate_reply(&v, "MongoDb");
     assert_eq!(reply.as_object().unwrap().keys().collect::<Vec<_>>(), ["name", "error_count", "groups", "configs"]);

@@ -17,12 +17,43 @@ pub(crate) struct Checked {
     pub(crate) parsed: Parsed,
     /// Text form of the value, `[hidden]` for secrets; `None` when absent or of the wrong kind.
     pub(crate) text: Option<String>,
-    /// Texts without the standard prefix.
-    pub(crate) errors: Vec<String>,
+    pub(crate) errors: Vec<Complaint>,
     pub(crate) warnings: Vec<String>,
 }
 
+/// One thing that is wrong with a value.
+#[derive(Debug)]
+pub(crate) struct Complaint {
+    /// Without the standard beginning of a message.
+    text: String,
+    subject: Subject,
+}
+
+/// What a complaint is about, as Kafka Connect looks at values: first at the text, for its kind, then, with
+/// the option's own rule, at what was made of it, which is null if nothing could be.
+#[derive(Debug)]
+enum Subject {
+    /// The text as it was given, or its absence.
+    Given,
+    /// What was made of it, as Java shows it.
+    Made(String),
+    Null,
+}
+
+impl Complaint {
+    /// About the value as it was given.
+    pub(crate) fn given(text: impl Into<String>) -> Self {
+        Self { text: text.into(), subject: Subject::Given }
+    }
+
+    /// Whether the option's own rule says it.
+    pub(crate) fn is_of_rule(&self) -> bool {
+        !matches!(self.subject, Subject::Given)
+    }
+}
+
 const HIDDEN: &str = "[hidden]";
+const EMPTY_LIST: &str = "Empty list";
 
 /// Checks `given` (`None`: not set) against `def`.
 pub(crate) fn check(def: &OptionDef, given: Option<&str>) -> Checked {
@@ -31,14 +62,15 @@ pub(crate) fn check(def: &OptionDef, given: Option<&str>) -> Checked {
         match def.default {
             Some(default) => (checked.parsed, checked.text) = default_of(def, default),
             None if def.required => {
-                checked.errors.push(def.missing_text.unwrap_or("A value is required").to_owned());
+                checked.errors.push(Complaint::given(def.missing_text.unwrap_or("A value is required")));
+                checked.errors.extend(about_null(def));
             }
             None => {}
         }
         return checked;
     };
     if def.required && def.missing_text.is_none() && def.wording == Wording::Connector && given.trim().is_empty() {
-        checked.errors.push("A value is required".to_owned());
+        checked.errors.push(Complaint::given("A value is required"));
         return checked;
     }
     match parse(def, given) {
@@ -47,7 +79,12 @@ pub(crate) fn check(def: &OptionDef, given: Option<&str>) -> Checked {
                 checked.warnings.push(format!("value '{old}' of '{}' is an older name of '{new}'", def.name));
             }
             checked.text = text_of(def, &parsed);
-            checked.errors.extend(broken_rule(def, given, &parsed));
+            let subject = |parsed: &Parsed| match def.wording {
+                Wording::Connector => Subject::Given,
+                Wording::Framework => Subject::Made(shown(parsed, given)),
+            };
+            let broken = broken_rule(def, given, &parsed);
+            checked.errors.extend(broken.map(|text| Complaint { text, subject: subject(&parsed) }));
             checked.parsed = parsed;
         }
         Err(errors) => {
@@ -56,6 +93,10 @@ pub(crate) fn check(def: &OptionDef, given: Option<&str>) -> Checked {
                 checked.parsed = default_of(def, default).0;
             }
         }
+    }
+    if is_enumeration(def) {
+        // The framework shows a word as it was spelled, also a wrong one.
+        checked.text = Some(if is_hidden(def) { HIDDEN.to_owned() } else { given.trim().to_owned() });
     }
     checked
 }
@@ -72,8 +113,37 @@ fn default_of(def: &OptionDef, default: &str) -> (Parsed, Option<String>) {
 
 type OldName = (&'static str, &'static str);
 
+/// One word of several, in the framework.
+fn is_enumeration(def: &OptionDef) -> bool {
+    let words = matches!(def.rule, Rule::OneOf(_) | Rule::Exactly(_));
+    words && def.kind == OptionKind::String && def.wording == Wording::Framework
+}
+
+/// What the rule of a framework's option says where nothing could be made of the text, or there is none.
+fn about_null(def: &OptionDef) -> Option<Complaint> {
+    if def.wording == Wording::Connector {
+        return None;
+    }
+    let text = match def.rule {
+        // An option that need not be set may be null.
+        Rule::Range(..) if def.required || def.default.is_some() => "Value must be non-null".to_owned(),
+        Rule::OneOf(values) | Rule::Exactly(values) if def.required => one_of(def, values),
+        Rule::NotEmpty => EMPTY_LIST.to_owned(),
+        _ => return None,
+    };
+    Some(Complaint { text, subject: Subject::Null })
+}
+
+/// A value as Java shows it inside of a message.
+fn shown(parsed: &Parsed, given: &str) -> String {
+    match parsed {
+        Parsed::List(items) => format!("[{}]", items.join(", ")),
+        _ => given.trim().to_owned(),
+    }
+}
+
 /// The value, and the older spelling that it was given in.
-fn parse(def: &OptionDef, given: &str) -> Result<(Parsed, Option<OldName>), Vec<String>> {
+fn parse(def: &OptionDef, given: &str) -> Result<(Parsed, Option<OldName>), Vec<Complaint>> {
     let trimmed = given.trim();
     match def.kind {
         OptionKind::Boolean if trimmed.eq_ignore_ascii_case("true") => Ok((Parsed::Bool(true), None)),
@@ -121,7 +191,7 @@ fn bounds_of(kind: OptionKind) -> (i64, i64) {
 }
 
 /// A text in the table's spelling, for enumerations and classes.
-fn canonical(def: &OptionDef, given: &str) -> Result<(String, Option<OldName>), Vec<String>> {
+fn canonical(def: &OptionDef, given: &str) -> Result<(String, Option<OldName>), Vec<Complaint>> {
     let trimmed = given.trim();
     match def.rule {
         Rule::OneOf(values) => {
@@ -129,21 +199,19 @@ fn canonical(def: &OptionDef, given: &str) -> Result<(String, Option<OldName>), 
             let wanted = old.map_or(trimmed, |(_, new)| new);
             match values.iter().find(|v| v.eq_ignore_ascii_case(wanted)) {
                 Some(value) => Ok(((*value).to_owned(), old)),
-                None => {
-                    let lead = match def.wording {
-                        Wording::Connector => "Value must be one of",
-                        Wording::Framework => "String must be one of:",
-                    };
-                    Err(vec![format!("{lead} {}", values.join(", "))])
-                }
+                None => Err(vec![not_one_of(def, values, trimmed)]),
             }
         }
+        Rule::Exactly(values) => match values.iter().find(|v| **v == trimmed) {
+            Some(value) => Ok(((*value).to_owned(), None)),
+            None => Err(vec![not_one_of(def, values, trimmed)]),
+        },
         Rule::Class(classes) => {
             let old = def.value_aliases.iter().find(|(old, _)| *old == trimmed).copied();
             let wanted = old.map_or(trimmed, |(_, new)| new);
             match class_called(classes, wanted) {
                 Some(class) => Ok((class.to_owned(), old)),
-                None => Err(vec![format!("Class {trimmed} could not be found.")]),
+                None => Err(vec![Complaint::given(format!("Class {trimmed} could not be found."))]),
             }
         }
         _ if def.kind == OptionKind::Class => Ok((trimmed.to_owned(), None)),
@@ -151,6 +219,23 @@ fn canonical(def: &OptionDef, given: &str) -> Result<(String, Option<OldName>), 
             let old = def.value_aliases.iter().find(|(old, _)| *old == trimmed).copied();
             Ok((old.map_or(given, |(_, new)| new).to_owned(), old))
         }
+    }
+}
+
+fn not_one_of(def: &OptionDef, values: &[&str], trimmed: &str) -> Complaint {
+    let subject = match def.wording {
+        Wording::Connector => Subject::Given,
+        Wording::Framework => Subject::Made(trimmed.to_owned()),
+    };
+    Complaint { text: one_of(def, values), subject }
+}
+
+fn one_of(def: &OptionDef, values: &[&str]) -> String {
+    let values = values.join(", ");
+    match (def.wording, def.rule) {
+        (Wording::Connector, _) => format!("Value must be one of {values}"),
+        (Wording::Framework, Rule::Exactly(_)) => format!("String must be one of: {values}"),
+        (Wording::Framework, _) => format!("String must be one of (case insensitive): {values}"),
     }
 }
 
@@ -176,12 +261,13 @@ pub fn class_called<'a>(classes: &'a [&'a str], name: &str) -> Option<&'a str> {
 
 /// The text for a value of the wrong kind. Debezium goes on to apply the option's own rule to what it
 /// could not read; tools count its messages, so both are there.
-fn wrong_kind(def: &OptionDef, given: &str) -> Vec<String> {
+fn wrong_kind(def: &OptionDef, given: &str) -> Vec<Complaint> {
     if def.wording == Wording::Framework {
-        return vec![match def.kind {
+        let kind = Complaint::given(match def.kind {
             OptionKind::Boolean => "Expected value to be either true or false".to_owned(),
             kind => format!("Not a number of type {}", kind.name()),
-        }];
+        });
+        return std::iter::once(kind).chain(about_null(def)).collect();
     }
     let kind = match def.kind {
         OptionKind::Boolean => "Either 'true' or 'false' is expected",
@@ -195,7 +281,7 @@ fn wrong_kind(def: &OptionDef, given: &str) -> Vec<String> {
         Rule::Check(check) => check(given).err(),
         _ => None,
     };
-    std::iter::once(kind.to_owned()).chain(own).collect()
+    std::iter::once(kind.to_owned()).chain(own).map(Complaint::given).collect()
 }
 
 fn range_text(def: &OptionDef, min: Option<i64>, max: Option<i64>) -> String {
@@ -225,6 +311,7 @@ fn broken_rule(def: &OptionDef, given: &str, parsed: &Parsed) -> Option<String> 
             let inside = min.is_none_or(|m| *number >= m as f64) && max.is_none_or(|m| *number <= m as f64);
             (!inside).then(|| range_text(def, min, max))
         }
+        (Rule::NotEmpty, Parsed::List(items)) => items.is_empty().then(|| EMPTY_LIST.to_owned()),
         (Rule::Regexes, Parsed::List(items)) => rule::RegexList::new(items).err().map(|e| e.to_string()),
         (Rule::Check(check), _) => check(given).err().map(|text| without_secret(def, given, text)),
         _ => None,
@@ -255,15 +342,21 @@ fn text_of(def: &OptionDef, parsed: &Parsed) -> Option<String> {
     Some(if is_hidden(def) && !text.is_empty() { HIDDEN.to_owned() } else { text })
 }
 
-/// The whole message for `text` about option `name` (with its prefix).
-pub(crate) fn message(def: &OptionDef, name: &str, given: Option<&str>, text: &str) -> String {
-    match (def.wording, given) {
-        (Wording::Connector, _) => format!("The '{name}' value is invalid: {text}"),
-        (Wording::Framework, None) if def.required => {
+/// The whole message about option `name`.
+pub(crate) fn message(def: &OptionDef, name: &str, given: Option<&str>, complaint: &Complaint) -> String {
+    let text = &complaint.text;
+    match (def.wording, given, &complaint.subject) {
+        (Wording::Connector, ..) => format!("The '{name}' value is invalid: {text}"),
+        (Wording::Framework, None, Subject::Given) if def.required => {
             format!("Missing required configuration \"{name}\" which has no default value.")
         }
-        (Wording::Framework, given) => {
-            let shown = match given {
+        (Wording::Framework, _, subject) => {
+            let about = match subject {
+                Subject::Given => given,
+                Subject::Made(made) => Some(made.as_str()),
+                Subject::Null => None,
+            };
+            let shown = match about {
                 None => "null".into(),
                 Some(_) if is_hidden(def) || mask::is_secret(name) => HIDDEN.into(),
                 // An address may have a login in it.

@@ -49,8 +49,12 @@ async fn run_02_wrong_configurations_are_400_with_every_message() -> Result<()> 
     refused(&cluster, with(good.clone(), &[("transforms", "t")]), &["required configuration \"transforms.t.type\""])
         .await?;
     refused(&cluster, with(good.clone(), &[("value.converter", "no.such.Converter")]), &["value.converter"]).await?;
-    refused(&cluster, with(good.clone(), &[("exactly.once.support", "required")]), &["exactly.once.support", "fenced"])
-        .await?;
+    refused(
+        &cluster,
+        with(good.clone(), &[("exactly.once.support", "required")]),
+        &["does not have exactly-once source"],
+    )
+    .await?;
     refused(&cluster, with(good.clone(), &[("tasks.max", "abc")]), &["tasks.max", "abc"]).await?;
     // Values that are none do not keep the rest from being checked.
     let mut nulls = with(good.clone(), &[("tasks.max", "0"), ("value.converter", "no.such.Converter")]);

@@ -114,7 +114,7 @@ impl Api {
             return Ok(json!(names));
         }
         let mut all = Map::new();
-        for name in names {
+        'names: for name in names {
             let mut one = Map::new();
             for what in expand {
                 let value = match what.as_str() {
@@ -125,10 +125,9 @@ impl Api {
                         continue;
                     }
                 };
-                // A connector that went away meanwhile is left out.
-                if let Ok(value) = value {
-                    one.insert(what.clone(), value);
-                }
+                // A connector that went away meanwhile, or has no status yet, is left out.
+                let Ok(value) = value else { continue 'names };
+                one.insert(what.clone(), value);
             }
             all.insert(name.to_string(), Value::Object(one));
         }

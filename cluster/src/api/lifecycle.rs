@@ -33,16 +33,20 @@ impl Api {
 
     /// `POST /connectors/{name}/restart`.
     pub async fn restart(&self, name: &str, include_tasks: bool, only_failed: bool) -> ApiResult<Restarted> {
-        let scope = RestartScope::Connector { include_tasks, only_failed };
-        let units = self.restart_scope(name, scope).await?;
-        if !include_tasks && !only_failed {
+        self.confirmed().await?;
+        let planned = include_tasks || only_failed;
+        // What is shown is the plan: everything as it was found, traces included.
+        let before = if planned { Some(self.status(name).await) } else { None };
+        let units = self.restart_scope(name, RestartScope::Connector { include_tasks, only_failed }).await?;
+        let Some(before) = before else {
             let restarted = self.restarted(Unit::connector(name));
             if tokio::time::timeout(RESTARTED, restarted).await.is_err() {
                 tracing::info!(connector = name, "restart answered before the connector was up again");
             }
             return Ok(Restarted::Quietly);
-        }
-        let mut status = self.status(name).await?;
+        };
+        let missing = |_| ApiError::not_found(format!("Status for connector {name} not found"));
+        let mut status = before.map_err(missing)?;
         for unit in units {
             let shown = match unit.task {
                 None => status.get_mut("connector"),
@@ -53,7 +57,6 @@ impl Api {
             };
             if let Some(shown) = shown.and_then(Value::as_object_mut) {
                 shown.insert("state".to_owned(), "RESTARTING".into());
-                shown.remove("trace");
             }
         }
         Ok(Restarted::Shown(status))
@@ -61,6 +64,7 @@ impl Api {
 
     /// `POST /connectors/{name}/tasks/{task}/restart`.
     pub async fn restart_task(&self, name: &str, task: u32) -> ApiResult<()> {
+        self.confirmed().await?;
         self.restart_scope(name, RestartScope::Task(task)).await.map(|_| ())
     }
 
@@ -71,8 +75,8 @@ impl Api {
         while busy() && changes.changed().await.is_ok() {}
     }
 
+    /// To be called with what this replica shows [confirmed](Api::confirmed).
     async fn restart_scope(&self, name: &str, scope: RestartScope) -> ApiResult<Vec<Unit>> {
-        self.confirmed().await?;
         if !self.view.read().connectors.contains_key(name) {
             return Err(ApiError::not_found(format!("Unknown connector: {name}")));
         }

@@ -24,13 +24,16 @@ impl Api {
     /// `PUT /admin/loggers/{logger}`: names of the loggers that changed, or nothing with
     /// `scope=cluster`.
     pub async fn set_logger(&self, name: &str, body: &Value, scope: Option<&str>) -> ApiResult<Option<Value>> {
-        let Some(level) = body.get("level").and_then(Value::as_str) else {
-            return Err(ApiError::bad_request("Desired 'level' parameter was not specified in request."));
+        // As everywhere in this interface, other scalars are taken as their text.
+        let level = match body.get("level") {
+            Some(Value::String(level)) => level.clone(),
+            Some(scalar @ (Value::Number(_) | Value::Bool(_))) => scalar.to_string(),
+            _ => return Err(ApiError::bad_request("Desired 'level' parameter was not specified in request.")),
         };
-        let Some(parsed) = parse_level(level) else {
+        let Some(parsed) = parse_level(&level) else {
             return Err(ApiError::not_found(format!("invalid log level '{level}'.")));
         };
-        match scope {
+        match scope.map(str::to_ascii_lowercase).as_deref() {
             Some("cluster") => {
                 let now_ms = crate::wall_clock_ms();
                 let command = CommandV1::SetLogger { logger: name.to_owned(), level: Some(parsed), now_ms };

@@ -123,4 +123,4 @@ impl From<ProposeError> for ApiError {
 }
 
 #[cfg(test)]
-mod tests;
+pub(crate) mod tests;

@@ -43,6 +43,7 @@ impl Api {
 
     /// `PATCH /connectors/{name}/offsets`.
     pub async fn alter_offsets(&self, name: &str, body: &Value) -> ApiResult {
+        only_members(body, &["offsets"])?;
         let rows = match body.get("offsets").and_then(Value::as_array) {
             Some(rows) if !rows.is_empty() => rows,
             _ => {
@@ -138,6 +139,7 @@ fn offset_change(
     config: &Properties,
     row: &Value,
 ) -> ApiResult<(PartitionText, Option<String>)> {
+    only_members(row, &["partition", "offset"])?;
     let Some(members) = row.get("partition").and_then(Value::as_object) else {
         return Err(ApiError::bad_request("Each entry of 'offsets' needs a 'partition' that is an object"));
     };
@@ -166,9 +168,30 @@ fn offset_change(
     Ok((text, offset))
 }
 
+/// A misspelt member must not be taken for one that is not there: without `offset` a position is removed.
+fn only_members(value: &Value, known: &[&str]) -> ApiResult<()> {
+    let mut names = value.as_object().into_iter().flat_map(Map::keys);
+    match names.find(|name| !known.contains(&name.as_str())) {
+        None => Ok(()),
+        Some(other) => {
+            Err(ApiError::bad_request(format!("Unknown member '{other}'; known here: {}", known.join(", "))))
+        }
+    }
+}
+
 #[cfg(test)]
 mod tests {
-    use super::confirmed;
+    use serde_json::json;
+
+    use super::{confirmed, only_members};
+
+    #[test]
+    fn members_that_nobody_knows_are_named() {
+        assert_eq!(only_members(&json!({"partition": {}, "offset": null}), &["partition", "offset"]), Ok(()));
+        let error = only_members(&json!({"partition": {}, "ofset": {}}), &["partition", "offset"]).err();
+        let message = error.map(|e| (e.status, e.message));
+        assert_eq!(message, Some((400, "Unknown member 'ofset'; known here: partition, offset".to_owned())));
+    }
 
     #[test]
     fn a_change_of_offsets_is_confirmed_in_the_words_of_kafka_connect() {

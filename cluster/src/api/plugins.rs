@@ -54,7 +54,7 @@ impl Api {
         let Some(class) = config.get("connector.class").map(str::to_owned) else {
             return Err(ApiError::bad_request(Registry::no_class(config).message));
         };
-        if !class.ends_with(plugin) && !self.same_class(&class, plugin) {
+        if !without_suffix(&class).ends_with(without_suffix(plugin)) {
             return Err(ApiError::bad_request(format!(
                 "Included connector type {class} does not match request type {plugin}"
             )));
@@ -63,11 +63,27 @@ impl Api {
         reading.report(&mut checked.validation);
         Ok(validate_reply(&checked.validation, &class))
     }
+}
 
-    fn same_class(&self, one: &str, other: &str) -> bool {
-        match (self.registry.find(one), self.registry.find(other)) {
-            (Ok(one), Ok(other)) => one.plugin().class == other.plugin().class,
-            _ => false,
+/// A class or an alias as Kafka Connect compares them: without the word that says what it is.
+fn without_suffix(class: &str) -> &str {
+    class.strip_suffix("Connector").filter(|rest| !rest.is_empty()).unwrap_or(class)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::without_suffix;
+
+    #[test]
+    fn a_request_type_is_an_end_of_the_class() {
+        const FULL: &str = "io.debezium.connector.mongodb.MongoDbConnector";
+        let fits = |class: &str, plugin: &str| without_suffix(class).ends_with(without_suffix(plugin));
+        for plugin in [FULL, "MongoDbConnector", "MongoDb", "mongodb.MongoDb", "Db", "DbConnector"] {
+            assert!(fits(FULL, plugin), "{plugin}");
+        }
+        assert!(fits("MongoDb", "MongoDbConnector") && fits("MongoDbConnector", "MongoDb"));
+        for (class, plugin) in [("MongoDb", FULL), (FULL, "mongoDb"), (FULL, "Connector"), (FULL, "MySql")] {
+            assert!(!fits(class, plugin), "{class} {plugin}");
         }
     }
 }

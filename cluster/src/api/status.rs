@@ -11,6 +11,7 @@ use thalweg_actors::port::UnitId;
 use thalweg_actors::{Activity, UnitView};
 
 use super::{Api, ApiError, ApiResult};
+use crate::raft::command::ReportedState;
 use crate::raft::state::{NodeState, State, Status};
 use crate::raft::{NodeId, Unit};
 
@@ -85,6 +86,8 @@ impl Api {
 }
 
 fn unit_status(row: &Status, version: Option<&str>) -> Value {
+    // Only who runs it knows what runs.
+    let version = version.filter(|_| row.state != ReportedState::Unassigned);
     let mut status = json!({"state": row.state.name(), "worker_id": row.worker_id, "version": version});
     if let Some(trace) = row.trace.as_deref().filter(|t| !t.is_empty()) {
         status["trace"] = json!(trace);
@@ -166,4 +169,20 @@ fn unit_detail(unit: &UnitView) -> Map<String, Value> {
         detail.insert("retrying".to_owned(), json!(retrying));
     }
     detail
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn what_nobody_runs_has_no_version() {
+        let version = |state| {
+            let row = Status { state, worker_id: "w".to_owned(), trace: None, epoch: 1, revision: 1 };
+            unit_status(&row, Some("1.2"))["version"].clone()
+        };
+        assert_eq!(version(ReportedState::Unassigned), Value::Null);
+        assert_eq!(version(ReportedState::Running), "1.2");
+        assert_eq!(version(ReportedState::Failed), "1.2");
+    }
 }

@@ -7,6 +7,7 @@ use std::sync::atomic::{AtomicBool, Ordering};
 
 use async_trait::async_trait;
 use parking_lot::Mutex;
+use serde_json::json;
 use thalweg_actors::NodeView;
 use thalweg_config::OptionTable;
 use thalweg_config::provider::Providers;
@@ -15,16 +16,17 @@ use thalweg_core::signal::{KafkaSignals, SignalChannel};
 
 use super::*;
 use crate::logging::Loggers;
-use crate::raft::command::{Expect, TargetState};
+use crate::raft::command::{Expect, ReportedState, TargetState};
 use crate::raft::state::world::World;
 use crate::raft::{CommandV1, NodeId, State, Unit};
 
 /// A follower: the leader has applied what was proposed, this replica has it once it was confirmed.
-pub(super) struct Follower {
+pub(crate) struct Follower {
     view: Arc<StateView>,
     leader: Mutex<Leader>,
     has_majority: AtomicBool,
     caught_up: AtomicBool,
+    loggers: Loggers,
 }
 
 #[derive(Default)]
@@ -91,7 +93,7 @@ impl Face for Follower {
         false
     }
     fn loggers(&self) -> &Loggers {
-        panic!("no test asks for it")
+        &self.loggers
     }
     fn kafka_cluster_id(&self) -> Option<String> {
         None
@@ -110,6 +112,9 @@ struct NoKafka;
 impl ProducerFactory for NoKafka {
     fn options(&self) -> &'static OptionTable {
         &thalweg_config::connector::FRAMEWORK
+    }
+    fn overrides(&self, _: &Properties) -> thalweg_config::Validation {
+        thalweg_config::Validation::default()
     }
     fn check(&self, _: &Properties, _: DeliveryMode) -> DeliveryCheck {
         DeliveryCheck::default()
@@ -133,7 +138,7 @@ impl ProducerFactory for NoKafka {
     }
 }
 
-pub(super) fn follower() -> (Arc<Follower>, Api) {
+pub(crate) fn follower() -> (Arc<Follower>, Api) {
     follower_of(State::default())
 }
 
@@ -144,6 +149,7 @@ fn follower_of(state: State) -> (Arc<Follower>, Api) {
         leader: Mutex::new(Leader { state, log: Vec::new() }),
         has_majority: AtomicBool::new(true),
         caught_up: AtomicBool::new(true),
+        loggers: Loggers::detached(crate::raft::command::LogLevel::Info),
     });
     let api = Api {
         view,
@@ -204,6 +210,61 @@ async fn offsets_can_be_reset_as_soon_as_the_last_task_has_ended() {
     };
     let (reset, ()) = tokio::join!(api.reset_offsets("c"), end);
     reset.unwrap();
+}
+
+/// Its connector object runs, its task has failed.
+fn half_failed() -> (Arc<Follower>, Api) {
+    let mut world = World::default();
+    world.register(1, 1);
+    world.running("c", 1, 1);
+    let (connector, task) = (Unit::connector("c"), Unit::task("c", 0));
+    let epoch = |unit: &Unit| world.placement(unit).epoch;
+    let report = world.report(1).status(&connector, epoch(&connector), ReportedState::Running, None).status(
+        &task,
+        epoch(&task),
+        ReportedState::Failed,
+        Some("broken"),
+    );
+    world.ok(report);
+    follower_of(world.state)
+}
+
+#[tokio::test]
+async fn run_01_a_restart_answers_with_its_plan_and_what_had_failed() {
+    for only_failed in [false, true] {
+        let (_, api) = half_failed();
+        let Restarted::Shown(status) = api.restart("c", true, only_failed).await.unwrap() else {
+            panic!("a restart with a plan shows it")
+        };
+        let state = if only_failed { "RUNNING" } else { "RESTARTING" };
+        assert_eq!(status["connector"]["state"], state);
+        assert_eq!(
+            (&status["tasks"][0]["state"], &status["tasks"][0]["trace"]),
+            (&"RESTARTING".into(), &"broken".into())
+        );
+        let after = api.status("c").await.unwrap();
+        assert_eq!(after["tasks"][0].get("trace"), None, "it is over as soon as the restart begins");
+    }
+}
+
+#[tokio::test]
+async fn run_01_a_restart_of_what_has_no_status_yet_says_so() {
+    let (node, api) = follower();
+    put(&node, "c").await;
+    let error = api.restart("c", true, false).await.unwrap_err();
+    assert_eq!((error.status, error.message.as_str()), (404, "Status for connector c not found"));
+    assert!(matches!(api.restart("c", false, false).await, Ok(Restarted::Quietly)));
+}
+
+#[tokio::test]
+async fn a_connector_without_a_status_is_not_in_a_list_that_shows_it() {
+    let (node, api) = half_failed();
+    put(&node, "d").await;
+    node.confirm(Duration::ZERO).await.unwrap();
+    let list = async |expand: &str| api.list(&[expand.to_owned()]).await.unwrap();
+    assert_eq!(list("status").await.as_object().unwrap().keys().collect::<Vec<_>>(), ["c"]);
+    assert_eq!(list("info").await.as_object().unwrap().keys().collect::<Vec<_>>(), ["c", "d"]);
+    assert_eq!(list("nothing").await, json!({"c": {}, "d": {}}));
 }
 
 #[tokio::test]

@@ -1,14 +1,14 @@
-//! What holds for every request: JSON in and out, a time limit, `OPTIONS`.
+//! What holds for every request: JSON in and out, a time limit, `OPTIONS` among the methods of a path.
 
 use std::time::Duration;
 
 use axum::body::Body;
 use axum::extract::Request;
-use axum::http::header::{ACCEPT, CONTENT_LENGTH, CONTENT_TYPE, TRANSFER_ENCODING};
-use axum::http::{HeaderMap, HeaderValue, Method, Response, StatusCode};
+use axum::http::header::{ACCEPT, ALLOW, CONTENT_LENGTH, CONTENT_TYPE, TRANSFER_ENCODING};
+use axum::http::{HeaderMap, HeaderValue, Response, StatusCode};
 use axum::middleware::Next;
 
-use super::reply::{error_response, http_error, json_response};
+use super::reply::{error_response, http_error};
 
 /// Kafka Connect's limit for a request.
 const TIME_LIMIT: Duration = Duration::from_secs(90);
@@ -24,22 +24,26 @@ pub(super) async fn in_time(request: Request, next: Next) -> Response<Body> {
     }
 }
 
-/// 415 for a body that is not JSON, 406 for a client that takes no JSON.
+/// 415 for a body that is not JSON, then 406 for a client that takes no JSON. Only for methods that a path
+/// has.
 pub(super) async fn negotiate(request: Request, next: Next) -> Response<Body> {
-    if request.method() == Method::OPTIONS {
-        let mut response = json_response(200, &serde_json::Value::Null);
-        *response.body_mut() = Body::empty();
-        response.headers_mut().insert("Allow", HeaderValue::from_static("GET,HEAD,POST,PUT,PATCH,DELETE,OPTIONS"));
-        return response;
-    }
-    let text = request.uri().path() == "/metrics";
-    if !text && !accepts_json(request.headers()) {
-        return http_error(StatusCode::NOT_ACCEPTABLE);
-    }
     if has_body(request.headers()) && !is_json(request.headers()) {
         return http_error(StatusCode::UNSUPPORTED_MEDIA_TYPE);
     }
+    if !accepts_json(request.headers()) {
+        return http_error(StatusCode::NOT_ACCEPTABLE);
+    }
     next.run(request).await
+}
+
+/// `OPTIONS` is answered for every path, so it belongs to the methods that the router names there.
+pub(super) async fn allow_options(request: Request, next: Next) -> Response<Body> {
+    let mut response = next.run(request).await;
+    let allowed = response.headers().get(ALLOW).and_then(|methods| methods.to_str().ok());
+    if let Some(all) = allowed.and_then(|methods| HeaderValue::from_str(&format!("{methods},OPTIONS")).ok()) {
+        response.headers_mut().insert(ALLOW, all);
+    }
+    response
 }
 
 fn has_body(headers: &HeaderMap) -> bool {

@@ -9,6 +9,7 @@ mod handlers;
 mod headers;
 mod limits;
 mod login;
+mod path;
 mod reply;
 mod server;
 mod tls;
@@ -21,7 +22,7 @@ use std::sync::Arc;
 
 use axum::Router;
 use axum::middleware::{from_fn, from_fn_with_state};
-use axum::routing::{get, post, put};
+use axum::routing::{MethodRouter, delete, get, post, put};
 use thalweg_config::node::{AdminListeners, Listener as Address, RestConfig};
 use thiserror::Error;
 
@@ -80,10 +81,7 @@ impl Doors {
         if admin_here {
             routes = routes.merge(admin());
         }
-        routes = routes
-            .fallback(reply::not_found)
-            .method_not_allowed_fallback(reply::method_not_allowed)
-            .layer(from_fn(limits::negotiate));
+        routes = routes.fallback(reply::not_found).method_not_allowed_fallback(reply::method_not_allowed);
         if let Some(users) = &self.users {
             routes = routes.layer(from_fn_with_state(users.clone(), login::ask));
         }
@@ -97,51 +95,64 @@ impl Doors {
         if !self.headers.is_empty() {
             routes = routes.layer(from_fn_with_state(self.headers.clone(), headers::add));
         }
-        routes.with_state(api)
+        // What is changed in front of the routing, or in what the router itself says, has to stand around it.
+        let routes: Router = routes.with_state(api);
+        Router::new()
+            .fallback_service(routes)
+            .layer(from_fn(limits::allow_options))
+            .layer(tower::util::MapRequestLayer::new(path::without_last_slash))
     }
+}
+
+/// Routes that take and give JSON. What a request and its answer are made of is looked at once path and
+/// method are known: 404, 405, 415, 406 in this order, as JAX-RS has it.
+fn json(routes: impl IntoIterator<Item = (&'static str, MethodRouter<Arc<Api>>)>) -> Router<Arc<Api>> {
+    routes.into_iter().fold(Router::new(), |router, (path, methods)| {
+        router.route(path, methods.route_layer(from_fn(limits::negotiate)))
+    })
 }
 
 fn admin() -> Router<Arc<Api>> {
     use handlers as h;
-    Router::new()
-        .route("/admin/loggers", get(h::loggers))
-        .route("/admin/loggers/{logger}", get(h::logger).put(h::set_logger))
+    json([("/admin/loggers", get(h::loggers)), ("/admin/loggers/{logger}", get(h::logger).put(h::set_logger))])
 }
 
 fn everything_else() -> Router<Arc<Api>> {
     use handlers as h;
-    Router::new()
-        .route("/", get(h::root))
-        .route("/health", get(h::health))
-        .route("/health/live", get(h::live))
-        .route("/live", get(h::live))
-        .route("/health/ready", get(h::ready))
-        .route("/ready", get(h::ready))
-        .route("/metrics", get(h::metrics))
-        .route("/connectors", get(h::list).post(h::create))
-        .route("/connectors/", get(h::list).post(h::create))
-        .route("/connectors/{name}", get(h::connector).delete(h::delete))
-        .route("/connectors/{name}/config", get(h::config).put(h::put_config).patch(h::patch_config))
-        .route("/connectors/{name}/status", get(h::status))
-        .route("/connectors/{name}/restart", post(h::restart))
-        .route("/connectors/{name}/pause", put(h::pause))
-        .route("/connectors/{name}/resume", put(h::resume))
-        .route("/connectors/{name}/stop", put(h::stop))
-        .route("/connectors/{name}/tasks", get(h::tasks))
-        .route("/connectors/{name}/tasks-config", get(h::tasks_config))
-        .route("/connectors/{name}/tasks/{task}/status", get(h::task_status))
-        .route("/connectors/{name}/tasks/{task}/restart", post(h::restart_task))
-        .route("/connectors/{name}/topics", get(h::topics))
-        .route("/connectors/{name}/topics/reset", put(h::reset_topics))
-        .route("/connectors/{name}/offsets", get(h::offsets).patch(h::alter_offsets).delete(h::reset_offsets))
-        .route("/connector-plugins", get(h::plugins))
-        .route("/connector-plugins/", get(h::plugins))
-        .route("/connector-plugins/{plugin}/config", get(h::plugin_config))
-        .route("/connector-plugins/{plugin}/config/validate", put(h::validate))
-        .route("/cluster", get(h::cluster))
-        .route("/cluster/assignments", get(h::assignments))
-        .route("/cluster/rebalance", post(h::rebalance))
-        .route("/cluster/nodes/{node}", axum::routing::delete(h::remove_node))
-        .route("/cluster/nodes/{node}/drain", post(h::drain))
-        .route("/cluster/nodes/{node}/undrain", post(h::undrain))
+    let routes = json([
+        ("/", get(h::root)),
+        ("/health", get(h::health)),
+        ("/health/live", get(h::live)),
+        ("/live", get(h::live)),
+        ("/health/ready", get(h::ready)),
+        ("/ready", get(h::ready)),
+        ("/connectors", get(h::list).post(h::create)),
+        ("/connectors/{name}", get(h::connector).delete(h::delete)),
+        ("/connectors/{name}/config", get(h::config).put(h::put_config).patch(h::patch_config)),
+        ("/connectors/{name}/status", get(h::status)),
+        ("/connectors/{name}/restart", post(h::restart)),
+        ("/connectors/{name}/pause", put(h::pause)),
+        ("/connectors/{name}/resume", put(h::resume)),
+        ("/connectors/{name}/stop", put(h::stop)),
+        ("/connectors/{name}/tasks", get(h::tasks)),
+        ("/connectors/{name}/tasks-config", get(h::tasks_config)),
+        ("/connectors/{name}/tasks/{task}/status", get(h::task_status)),
+        ("/connectors/{name}/tasks/{task}/restart", post(h::restart_task)),
+        ("/connectors/{name}/topics", get(h::topics)),
+        ("/connectors/{name}/topics/reset", put(h::reset_topics)),
+        ("/connectors/{name}/offsets", get(h::offsets).patch(h::alter_offsets).delete(h::reset_offsets)),
+        ("/connector-plugins", get(h::plugins)),
+        ("/connector-plugins/{plugin}/config", get(h::plugin_config)),
+        ("/connector-plugins/{plugin}/config/validate", put(h::validate)),
+        ("/cluster", get(h::cluster)),
+        ("/cluster/assignments", get(h::assignments)),
+        ("/cluster/rebalance", post(h::rebalance)),
+        ("/cluster/nodes/{node}", delete(h::remove_node)),
+        ("/cluster/nodes/{node}/drain", post(h::drain)),
+        ("/cluster/nodes/{node}/undrain", post(h::undrain)),
+    ]);
+    routes.route("/metrics", get(h::metrics))
 }
+
+#[cfg(test)]
+mod tests;

@@ -4,7 +4,7 @@ use std::any::Any;
 
 use axum::body::Body;
 use axum::http::header::{CONTENT_TYPE, LOCATION};
-use axum::http::{HeaderValue, Response, StatusCode};
+use axum::http::{HeaderValue, Method, Response, StatusCode};
 use axum::response::IntoResponse;
 use serde_json::{Value, json};
 
@@ -81,8 +81,14 @@ pub(super) async fn not_found() -> Response<Body> {
     http_error(StatusCode::NOT_FOUND)
 }
 
-pub(super) async fn method_not_allowed() -> Response<Body> {
-    http_error(StatusCode::METHOD_NOT_ALLOWED)
+/// A path without a handler for the method. The router adds the methods that it has.
+pub(super) async fn method_not_allowed(method: Method) -> Response<Body> {
+    if method != Method::OPTIONS {
+        return http_error(StatusCode::METHOD_NOT_ALLOWED);
+    }
+    let mut response = Response::new(Body::empty());
+    response.headers_mut().insert(CONTENT_TYPE, JSON);
+    response
 }
 
 /// A defect in a handler fails its request only.

@@ -33,11 +33,14 @@ fn run_02_null_and_nested_values_are_problems_of_their_keys() {
     let message = reading.clone().checked().unwrap_err().to_string();
     assert!(message.contains("line 2, column 13: 'l': An array can not be supplied"), "{message}");
 
-    let mut validation = crate::connector::validate(&Properties::from([("name", "x"), ("connector.class", "y")]));
+    let mut validation =
+        crate::connector::validate(&Properties::from([("name", "x"), ("connector.class", "y")]), &Properties::new());
     let nulls = config_map(r#"{"tasks.max": null, "mystery": null}"#).unwrap();
     nulls.report(&mut validation);
     assert_eq!(validation.option("tasks.max").unwrap().errors, [NULL_VALUE]);
-    assert!(validation.messages().contains(&format!("'mystery': {NULL_VALUE}")));
+    assert_eq!(validation.option("mystery").unwrap().errors, [NULL_VALUE], "a row of its own");
+    assert_eq!(validation.option("name").unwrap().errors, [""; 0]);
+    assert!(nulls.messages().any(|m| m == format!("'mystery': {NULL_VALUE}")));
 }
 
 #[test]

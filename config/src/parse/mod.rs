@@ -59,12 +59,13 @@ impl Reading {
     /// with everything else that is wrong.
     pub fn report(&self, validation: &mut Validation) {
         for problem in &self.problems {
-            let message = match validation.option(&problem.key) {
-                Some(_) => problem.text.clone(),
-                None => format!("'{}': {}", problem.key, problem.text),
-            };
-            validation.error(&problem.key, message);
+            validation.error(&problem.key, problem.text.clone());
         }
+    }
+
+    /// The problems as messages that stand for themselves.
+    pub fn messages(&self) -> impl Iterator<Item = String> {
+        self.problems.iter().map(|problem| format!("'{}': {}", problem.key, problem.text))
     }
 }
 

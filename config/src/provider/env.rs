@@ -1,4 +1,4 @@
-//! Environment variables: `${env:NAME}`, as they were when the process started.
+//! Environment variables: `${env:NAME}`, as they were when the process started. A path does not count.
 
 use std::collections::BTreeMap;
 use std::fmt;
@@ -38,10 +38,7 @@ impl EnvironmentProvider {
     }
 
     /// The value, or why there is none.
-    pub(super) fn look_up(&self, path: &str, key: &str) -> Result<String, String> {
-        if !path.is_empty() {
-            return Err("a variable has no path; write ${env:NAME}".to_owned());
-        }
+    pub(super) fn look_up(&self, key: &str) -> Result<String, String> {
         self.variables.get(key).cloned().ok_or_else(|| {
             let hint = if self.restricted { ", or allowlist.pattern excludes it" } else { "" };
             format!("the environment has no variable '{key}'{hint}")

@@ -112,7 +112,7 @@ impl Providers {
             None => Err(format!("no provider '{}' is declared in config.providers", reference.provider)),
             Some(Provider::File(provider)) => provider.look_up(reference.path, reference.key, files),
             Some(Provider::Directory(provider)) => provider.look_up(reference.path, reference.key),
-            Some(Provider::Environment(provider)) => provider.look_up(reference.path, reference.key),
+            Some(Provider::Environment(provider)) => provider.look_up(reference.key),
         }
     }
 }

@@ -10,7 +10,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use async_trait::async_trait;
-use thalweg_config::{OptionTable, Properties};
+use thalweg_config::{OptionTable, Properties, Validation};
 
 use crate::error::{Error, Result};
 use crate::signal::{KafkaSignals, SignalChannel};
@@ -67,6 +67,9 @@ pub struct DeliveryCheck {
 pub trait ProducerFactory: Send + Sync + 'static {
     /// Options of connectors that belong to the delivery.
     fn options(&self) -> &'static OptionTable;
+
+    /// The client settings that a connector gives, as `config/validate` lists them.
+    fn overrides(&self, connector: &Properties) -> Validation;
 
     /// Checks a connector's delivery options without I/O: client overrides, topic creation.
     fn check(&self, connector: &Properties, mode: DeliveryMode) -> DeliveryCheck;

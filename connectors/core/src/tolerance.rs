@@ -105,7 +105,8 @@ impl Tolerance {
             task: format!("{connector}-{task}"),
             skip: settings.text_or_empty("errors.tolerance") == "all",
             retry_for: u64::try_from(timeout).ok().map(Duration::from_millis),
-            max_delay: settings.millis("errors.retry.delay.max.ms"),
+            // Kafka Connect takes any number; nothing is tried again without a pause.
+            max_delay: settings.millis("errors.retry.delay.max.ms").max(Duration::from_millis(1)),
             log: settings.bool("errors.log.enable"),
             log_coordinates: settings.bool("errors.log.include.messages"),
             counters,
@@ -183,13 +184,19 @@ impl Tolerance {
         }
         count(&self.counters.total_errors_logged);
         let (task, stage) = (&*self.task, stage.name());
+        let line = log_line(task, stage, class);
         if self.log_coordinates {
             let (topic, partition, timestamp) = (&*record.topic, record.partition, record.timestamp);
-            tracing::error!(task, stage, class, topic, partition, timestamp, %error, "error encountered in task");
+            tracing::error!(task, stage, class, topic, partition, timestamp, %error, "{line}");
         } else {
-            tracing::error!(task, stage, class, %error, "error encountered in task");
+            tracing::error!(task, stage, class, %error, "{line}");
         }
     }
+}
+
+/// Kafka Connect's line, because people look for it; everything else is beside it in fields.
+fn log_line(task: &str, stage: &str, class: &str) -> String {
+    format!("Error encountered in task {task}. Executing stage '{stage}' with class '{class}'.")
 }
 
 /// Whether leaving the record out would help. A converter that cannot reach its schema registry fails for
@@ -231,6 +238,21 @@ mod tests {
     use crate::record::{Datum, Headers};
 
     const AT: (Stage, &str) = (Stage::ValueConverter, "org.example.Converter");
+
+    #[test]
+    fn a_tolerated_error_is_logged_with_the_line_of_kafka_connect() {
+        assert_eq!(
+            log_line("c-0", Stage::ValueConverter.name(), "org.example.Converter"),
+            "Error encountered in task c-0. Executing stage 'VALUE_CONVERTER' with class 'org.example.Converter'."
+        );
+    }
+
+    #[test]
+    fn nothing_is_tried_again_without_a_pause() {
+        for most in ["0", "-5"] {
+            assert_eq!(tolerance([("errors.retry.delay.max.ms", most)]).max_delay, Duration::from_millis(1));
+        }
+    }
 
     fn tolerance<const N: usize>(pairs: [(&str, &str); N]) -> Tolerance {
         let mut config = Properties::from(pairs);

@@ -11,7 +11,7 @@ use std::time::{Duration, Instant};
 
 use async_trait::async_trait;
 use parking_lot::Mutex;
-use thalweg_config::{OptionTable, Properties};
+use thalweg_config::{OptionTable, Properties, Validation};
 use thalweg_core::delivery::{Acks, DeliveryCheck, DeliveryMode, Producer, ProducerFactory, ProducerIdentity};
 use thalweg_core::error::Result;
 use thalweg_core::signal::{KafkaSignals, SignalChannel};
@@ -23,6 +23,7 @@ use crate::fenced::FencedProducer;
 use crate::flow::Flow;
 use crate::gate::Gate;
 use crate::options::{BUFFER_BYTES, COMMIT_AFTER, CONNECTOR_OPTIONS};
+use crate::overrides;
 use crate::pace::Pace;
 use crate::plain::PlainProducer;
 use crate::reports::{Reports, SinkContext};
@@ -129,6 +130,10 @@ pub fn check_settings(
 impl ProducerFactory for KafkaSinks {
     fn options(&self) -> &'static OptionTable {
         &CONNECTOR_OPTIONS
+    }
+
+    fn overrides(&self, connector: &Properties) -> Validation {
+        overrides::listed(connector)
     }
 
     fn check(&self, connector: &Properties, mode: DeliveryMode) -> DeliveryCheck {

@@ -12,6 +12,8 @@
 
 use fancy_regex::Regex;
 use thalweg_config::Properties;
+use thalweg_config::connector::creates_topics;
+use thalweg_config::rule::{java_pattern, split_list};
 use thalweg_core::repstance;
 
 use crate::settings::SettingProblem;
@@ -66,8 +68,7 @@ impl TopicRules {
     /// Every property that is wrong or missing.
     pub fn parse(worker: &Properties, connector: &Properties) -> Result<Option<Self>, Vec<SettingProblem>> {
         let given = connector.below(PREFIX);
-        let disabled = worker.get("topic.creation.enable").is_some_and(|v| v.trim().eq_ignore_ascii_case("false"));
-        if disabled {
+        if !creates_topics(worker) {
             return Ok(None);
         }
         let dead_letters = dead_letters(connector);
@@ -197,18 +198,20 @@ impl Parser {
     fn expressions(&mut self, group: &str, what: &str) -> Option<Regex> {
         let key = format!("{group}.{what}");
         let text = self.given.remove(&key)?;
-        let items = thalweg_config::rule::split_list(&text);
+        let items = split_list(&text);
         if items.is_empty() {
             return None;
         }
-        for item in &items {
-            if let Err(error) = Regex::new(item) {
+        // As the check of the option reads them.
+        let patterns: Vec<String> = items.iter().map(|item| java_pattern(item)).collect();
+        for (item, pattern) in items.iter().zip(&patterns) {
+            if let Err(error) = Regex::new(pattern) {
                 self.problem(format!("{PREFIX}{key}"), format!("the expression {item} is not valid: {error}"));
                 // Something to go on with; the problem forbids its use.
                 return Regex::new("$^").ok();
             }
         }
-        Regex::new(&format!(r"\A(?:{})\z", items.join("|"))).ok()
+        Regex::new(&format!(r"\A(?:{})\z", patterns.join("|"))).ok()
     }
 
     /// Every other property of the group.
@@ -279,6 +282,22 @@ mod tests {
         assert_eq!(spec("my.shop.x").partitions, 10, "whole names");
         assert_eq!(spec("a").config, [("retention.ms".to_owned(), "1000".to_owned())]);
         assert_eq!(rules.warnings.len(), 3, "{:?}", rules.warnings);
+    }
+
+    #[test]
+    fn kfk_06_expressions_are_read_as_the_check_of_the_options_reads_them() {
+        let rules = parse(&[
+            ("groups", "quoted"),
+            ("default.replication.factor", "1"),
+            ("default.partitions", "1"),
+            ("quoted.include", r"\Qa.b\E, \<c\>"),
+            ("quoted.partitions", "7"),
+        ])
+        .unwrap()
+        .unwrap();
+        let partitions = |topic: &str| rules.spec(topic).unwrap().unwrap().partitions;
+        assert_eq!((partitions("a.b"), partitions("<c>")), (7, 7));
+        assert_eq!((partitions("axb"), partitions("c"), partitions("A.B")), (1, 1, 1));
     }
 
     #[test]

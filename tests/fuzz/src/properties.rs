@@ -148,7 +148,7 @@ fn secret(mut whole: Properties) {
 }
 
 fn framework(properties: &Properties) -> Validation {
-    let mut validation = connector::validate(properties).merge(options::validate(properties));
+    let mut validation = connector::validate(properties, &Properties::new()).merge(options::validate(properties));
     validation.conclude(connector::is_strict(properties));
     validation
 }

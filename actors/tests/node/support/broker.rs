@@ -215,6 +215,10 @@ impl ProducerFactory for Producers {
         &NONE
     }
 
+    fn overrides(&self, _: &Properties) -> thalweg_config::Validation {
+        thalweg_config::Validation::default()
+    }
+
     fn check(&self, _: &Properties, _: DeliveryMode) -> DeliveryCheck {
         DeliveryCheck::default()
     }

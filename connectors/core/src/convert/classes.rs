@@ -2,7 +2,7 @@
 //!
 //! It does not load code: the list of classes is closed.
 
-use thalweg_config::{Importance, OptionDef, OptionKind, OptionTable, Properties, Settings, Validation, Width};
+use thalweg_config::{Importance, Naming, OptionDef, OptionKind, OptionTable, Properties, Settings, Validation, Width};
 
 use super::Converter;
 use super::avro::{self, AvroConverter};
@@ -49,7 +49,7 @@ pub(super) const fn option(name: &'static str, kind: OptionKind, doc: &'static s
 /// Filled in by [`Role::validate`]; the converters do not ask for it.
 pub(super) const TYPE: OptionDef =
     option(CONVERTER_TYPE, OptionKind::String, "Key, value or header; follows from the place of the converter.")
-        .one_of(&["key", "value", "header"])
+        .exactly(&["key", "value", "header"])
         .width(Width::None)
         .required();
 const CONVERTER_TYPE: &str = "converter.type";
@@ -96,7 +96,7 @@ static JSON_OPTIONS: OptionTable = OptionTable {
             "How decimals are written: BASE64 (bytes of the unscaled number) or NUMERIC (a JSON number with all digits).",
         )
         .default("BASE64")
-        .one_of(&["BASE64", "NUMERIC"])
+        .one_of(&["NUMERIC", "BASE64"])
         .group(SERIALIZATION)
         .display("Decimal Format")
         .order(0),
@@ -310,11 +310,11 @@ impl Role {
     fn check(self, class: &ConverterClass, holder: &Properties) -> Validation {
         let property = format!("{}{CONVERTER_TYPE}", self.prefix());
         if holder.get(&property).is_some() {
-            return class.options.validate_under(self.prefix(), holder);
+            return class.options.validate_named(Naming::Apart, self.prefix(), holder);
         }
         let mut complete = holder.clone();
         complete.set(property, self.converter_type());
-        class.options.validate_under(self.prefix(), &complete)
+        class.options.validate_named(Naming::Apart, self.prefix(), &complete)
     }
 
     pub(super) fn make(self, connector: &Properties, worker: &Properties) -> Result<Box<dyn Converter>> {

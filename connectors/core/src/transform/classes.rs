@@ -196,8 +196,7 @@ impl TransformClasses {
         if let Some(class) = short(name) {
             return Ok(class);
         }
-        let sided = |side: &str| short(simple_name(&format!("{name}${side}"))).is_some();
-        if sided("Key") && sided("Value") {
+        if self.has_sides(name) {
             return Err(format!("Class {name} works on one side of a record; take {name}$Key or {name}$Value"));
         }
         let refused = REFUSED.iter().find(|(class, _)| name.strip_prefix("io.debezium.") == Some(class));
@@ -205,6 +204,23 @@ impl TransformClasses {
             return Err(format!("Class {name} is not supported: {advice}"));
         }
         Err(format!("Class {name} could not be found."))
+    }
+
+    /// Whether there is a class of this name for each side of a record.
+    fn has_sides(&self, name: &str) -> bool {
+        let sided = |side: &str| {
+            let sided = format!("{name}${side}");
+            self.iter().any(|class| class.class == sided || simple_name(class.class) == simple_name(&sided))
+        };
+        sided("Key") && sided("Value")
+    }
+
+    /// The message for the full name of a class that is there for each side of a record only.
+    pub(super) fn abstract_class(&self, name: &str) -> Option<String> {
+        let name = name.trim();
+        let is_full = self.iter().any(|class| class.class.strip_suffix("$Key") == Some(name));
+        (is_full && self.has_sides(name))
+            .then(|| format!("This class is abstract and cannot be created. Did you mean {name}$Key, {name}$Value?"))
     }
 }
 

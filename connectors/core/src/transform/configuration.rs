@@ -2,51 +2,56 @@
 //!
 //! The options that every transform has (`type`, `predicate`, `negate`) are here, the others in the
 //! table of the class. What is unknown to both is reported together with the other unknown options.
+//! Groups, places and messages are those of Kafka Connect, which puts the options of a name among
+//! those of the connector.
 
 use thalweg_config::connector::MOST_NAMES;
 use thalweg_config::rule::split_plain_list;
-use thalweg_config::{Importance, OptionDef, OptionKind, OptionTable, Properties, Settings, Validation, Width};
+use thalweg_config::{
+    Importance, Naming, OptionDef, OptionKind, OptionTable, Properties, Settings, ValidatedOption, Validation, Width,
+};
 
 use super::chain::{Chain, Condition, Step};
-use super::classes::{PredicateClass, TransformClass, TransformClasses, predicate_called};
+use super::classes::{PREDICATES, PredicateClass, TransformClass, TransformClasses, predicate_called};
 use crate::error::{Error, Result};
 
 const fn option(name: &'static str, kind: OptionKind, importance: Importance, doc: &'static str) -> OptionDef {
-    OptionDef::new(name, kind, doc).framework().importance(importance).width(Width::Long)
+    OptionDef::new(name, kind, doc).framework().group("").width(Width::None).importance(importance)
 }
 
-const VERSION: OptionDef =
-    option("plugin.version", OptionKind::String, Importance::Medium, "Accepted for compatibility and without effect.")
+const fn class(doc: &'static str) -> OptionDef {
+    option(TYPE, OptionKind::Class, Importance::High, doc).required().width(Width::Long).order(0)
+}
+
+const fn version(doc: &'static str) -> OptionDef {
+    option(VERSION, OptionKind::String, Importance::High, doc)
+        .width(Width::Long)
+        .order(1)
         .inert("a node has exactly one version of every plugin")
-        .unpublished();
+}
+
+const TYPE: &str = "type";
+const VERSION: &str = "plugin.version";
 
 /// Every other key is the class's.
 static TRANSFORM: OptionTable = OptionTable {
     title: "Options of every transformation",
     options: &[
-        option("type", OptionKind::Class, Importance::High, "Class of the transformation.")
-            .required()
-            .group("Transforms")
-            .display("Transformation type"),
-        VERSION.group("Transforms"),
+        class("Class of the transformation."),
+        version("Accepted for compatibility and without effect."),
         option(
             "predicate",
             OptionKind::String,
             Importance::Medium,
             "Name of a predicate: the transformation is for records for which it is true. Unset: for all.",
-        )
-        .default("")
-        .group("Transforms")
-        .display("Predicate"),
+        ),
         option(
             "negate",
             OptionKind::Boolean,
             Importance::Medium,
             "Whether the transformation is for the records for which the predicate is false.",
         )
-        .default("false")
-        .group("Transforms")
-        .display("Negate"),
+        .default("false"),
     ],
     open_prefixes: &[""],
     cross_checks: &[],
@@ -55,28 +60,51 @@ static TRANSFORM: OptionTable = OptionTable {
 /// Every other key is the class's.
 static PREDICATE: OptionTable = OptionTable {
     title: "Options of every predicate",
-    options: &[
-        option("type", OptionKind::Class, Importance::High, "Class of the predicate.")
-            .required()
-            .group("Predicates")
-            .display("Predicate type"),
-        VERSION.group("Predicates"),
-    ],
+    options: &[class("Class of the predicate."), version("Accepted for compatibility and without effect.")],
     open_prefixes: &[""],
     cross_checks: &[],
 };
 
-const TRANSFORMS: &str = "transforms";
-const PREDICATES: &str = "predicates";
+/// What a list names.
+#[derive(Clone, Copy)]
+enum Kind {
+    Transform,
+    Predicate,
+}
 
-fn prefix(list: &str, name: &str) -> String {
-    format!("{list}.{name}.")
+impl Kind {
+    const fn list(self) -> &'static str {
+        match self {
+            Self::Transform => "transforms",
+            Self::Predicate => "predicates",
+        }
+    }
+
+    fn prefix(self, name: &str) -> String {
+        format!("{}.{name}.", self.list())
+    }
+
+    /// The group of all options of one name.
+    fn group(self, name: &str) -> String {
+        match self {
+            Self::Transform => format!("Transforms: {name}"),
+            Self::Predicate => format!("Predicates: {name}"),
+        }
+    }
+
+    /// The interface's name in Java.
+    const fn interface(self) -> &'static str {
+        match self {
+            Self::Transform => "Transformation",
+            Self::Predicate => "Predicate",
+        }
+    }
 }
 
 /// The names of a list, each once: that it has them twice, or too many, is reported with the list.
-fn names(config: &Properties, list: &str) -> Vec<String> {
+fn names(config: &Properties, kind: Kind) -> Vec<String> {
     let mut names: Vec<String> = Vec::new();
-    for name in split_plain_list(config.get(list).unwrap_or_default()).into_iter().take(MOST_NAMES) {
+    for name in split_plain_list(config.get(kind.list()).unwrap_or_default()).into_iter().take(MOST_NAMES) {
         if !names.contains(&name) {
             names.push(name);
         }
@@ -108,58 +136,180 @@ struct Reading {
     predicates: Vec<PredicateOptions>,
 }
 
-impl Reading {
-    fn absorb(&mut self, validation: Validation) {
-        self.validation = std::mem::take(&mut self.validation).merge(validation);
+/// One name of a list while its options are looked at.
+struct Entry<'a> {
+    kind: Kind,
+    name: &'a str,
+    prefix: String,
+    validation: Validation,
+}
+
+impl<'a> Entry<'a> {
+    fn new(kind: Kind, name: &'a str, config: &Properties) -> Self {
+        let prefix = kind.prefix(name);
+        let table = match kind {
+            Kind::Transform => &TRANSFORM,
+            Kind::Predicate => &PREDICATE,
+        };
+        let validation = table.validate_under(&prefix, config);
+        Self { kind, name, prefix, validation }
     }
 
-    /// Settings of a class's own options.
-    fn own(&mut self, options: &OptionTable, prefix: &str, config: &Properties) -> Settings {
-        let mut own = options.validate_under(prefix, config);
+    fn at(&self, option: &str) -> String {
+        format!("{}{option}", self.prefix)
+    }
+
+    /// The predicate that is asked for, and whether it is turned round.
+    fn condition(&mut self, config: &Properties, predicates: &[String]) -> Option<(String, bool)> {
+        let (predicate, negate) = (self.at("predicate"), self.at("negate"));
+        let wanted = config.get(&predicate).map(|text| text.trim().to_owned());
+        let negated = config.get(&negate).is_some();
+        if wanted.is_none() && negated {
+            let text = format!(
+                "Config '{negate}' was provided but there is no config '{predicate}' defining a predicate to be negated."
+            );
+            self.validation.error(&self.at(TYPE), text);
+        }
+        let wanted = wanted.filter(|wanted| negated || !wanted.is_empty())?;
+        if !predicates.contains(&wanted) {
+            self.validation.invalid(&predicate, &format!("Predicate '{wanted}' is not in the list of predicates"));
+        }
+        Some((wanted, self.validation.settings.bool("negate")))
+    }
+
+    /// The class that `type` names, which is shown by its full name.
+    fn class<C>(
+        &mut self,
+        classes: &TransformClasses,
+        find: impl Fn(&str) -> Result<C, String>,
+        full_name: fn(&C) -> &'static str,
+    ) -> Option<C> {
+        let given = self.validation.settings.text(TYPE)?.to_owned();
+        let (class, shown) = match find(&given) {
+            Ok(class) => {
+                let full_name = full_name(&class).to_owned();
+                (Some(class), Some(full_name))
+            }
+            Err(text) => (None, self.no_class(classes, &given, &text)),
+        };
+        self.row(TYPE, |row| row.value = shown);
+        class
+    }
+
+    /// Reports at `type` that it names none of these classes. Gives the class that it names instead, about which
+    /// Kafka Connect has words of its own.
+    fn no_class(&mut self, classes: &TransformClasses, given: &str, text: &str) -> Option<String> {
+        let at = self.at(TYPE);
+        let other = match self.kind {
+            Kind::Transform => predicate_called(given).map(|class| class.class),
+            Kind::Predicate => classes.called(given).map(|class| class.class),
+        };
+        let (message, shown) = match (other, classes.abstract_class(given)) {
+            (Ok(other), _) => {
+                let interface = self.kind.interface();
+                (format!("Class class {other} does not implement the {interface} interface"), other.to_owned())
+            }
+            (Err(_), Some(text)) => (text, given.trim().to_owned()),
+            (Err(_), None) => {
+                self.validation.invalid(&at, text);
+                // It is looked for before anything else is said about the option.
+                self.row(TYPE, |row| row.errors.rotate_right(1));
+                return None;
+            }
+        };
+        // Of a class that is there, only the first fault is told.
+        if self.validation.option(&at).is_some_and(|row| row.errors.is_empty()) {
+            self.validation.error(&at, message);
+        }
+        Some(shown)
+    }
+
+    fn row(&mut self, option: &str, change: impl FnOnce(&mut ValidatedOption)) {
+        let name = self.at(option);
+        if let Some(row) = self.validation.options.iter_mut().find(|row| row.name == name) {
+            change(row);
+        }
+    }
+
+    /// Settings of a class's own options. Kafka Connect's own classes have rules, and Debezium's none there, so
+    /// only what is wrong with the former has its words.
+    fn own(&mut self, class: &str, options: &OptionTable, config: &Properties) -> Settings {
+        let naming = if class.starts_with("org.apache.kafka.") { Naming::Embedded } else { Naming::Full };
+        let mut own = options.validate_named(naming, &self.prefix, config);
         let settings = std::mem::take(&mut own.settings);
-        self.absorb(own);
+        self.validation = std::mem::take(&mut self.validation).merge(own);
         settings
     }
+
+    /// The rows as Kafka Connect publishes them: all in one group, `type` and version first, then the others in
+    /// the order of their own groups and places, of what is required, of importance and of names. Without
+    /// a class there are no others.
+    fn finish(mut self, recommended: Vec<String>, has_class: bool) -> Validation {
+        let group = self.kind.group(self.name);
+        let (interface, name) = (self.kind.interface(), self.name);
+        self.row(TYPE, |row| {
+            row.recommended = recommended;
+            row.display_name = format!("{interface} type for {name}").into();
+        });
+        self.row(VERSION, |row| row.display_name = format!("{interface} version for {name}").into());
+        let mut groups: Vec<&str> = Vec::new();
+        for row in &self.validation.options {
+            if !groups.contains(&row.def.group) {
+                groups.push(row.def.group);
+            }
+        }
+        let rank = |group: &str| if group.is_empty() { None } else { groups.iter().position(|g| *g == group) };
+        let (first, others) = self.validation.options.split_at_mut(FIRST);
+        others.sort_by_cached_key(|row| {
+            let def = &row.def;
+            (!def.published, rank(def.group), row.order, !def.required, def.importance, def.name)
+        });
+        for (order, row) in others.iter_mut().enumerate() {
+            row.order = i32::try_from(FIRST + order).unwrap_or(i32::MAX);
+            row.def.published &= has_class;
+        }
+        for row in first.iter_mut().chain(others) {
+            row.group = match row.def.group {
+                "" => group.clone().into(),
+                own => format!("{group}: {own}").into(),
+            };
+        }
+        self.validation
+    }
 }
 
-/// The class that `type` names. A wrong name is reported there.
-fn class_of<C>(step: &mut Validation, prefix: &str, find: impl Fn(&str) -> Result<C, String>) -> Option<C> {
-    let name = step.settings.text("type").map(str::to_owned)?;
-    find(&name).map_err(|text| step.invalid(&format!("{prefix}type"), &text)).ok()
-}
+/// `type` and the version.
+const FIRST: usize = 2;
 
 fn read(config: &Properties, classes: &TransformClasses) -> Reading {
     let mut reading = Reading::default();
-    let predicates = names(config, PREDICATES);
-    for name in names(config, TRANSFORMS) {
-        let prefix = prefix(TRANSFORMS, &name);
-        let mut step = TRANSFORM.validate_under(&prefix, config);
-        let wanted = step.settings.text_or_empty("predicate").trim().to_owned();
-        if wanted.is_empty() && config.get(&format!("{prefix}negate")).is_some() {
-            step.invalid(&format!("{prefix}negate"), &format!("there is no {prefix}predicate to be negated"));
-        }
-        if !wanted.is_empty() && !predicates.contains(&wanted) {
-            step.invalid(
-                &format!("{prefix}predicate"),
-                &format!("Predicate '{wanted}' is not in the list of predicates"),
-            );
-        }
-        let class = class_of(&mut step, &prefix, |name| classes.called(name));
-        let condition = (!wanted.is_empty()).then(|| (wanted, step.settings.bool("negate")));
-        reading.absorb(step);
-        let own = class.map(|class| (class, reading.own(class.options, &prefix, config)));
+    let predicates = names(config, Kind::Predicate);
+    for name in names(config, Kind::Transform) {
+        let mut entry = Entry::new(Kind::Transform, &name, config);
+        let condition = entry.condition(config, &predicates);
+        let class = entry.class(classes, |name| classes.called(name), |class| class.class);
+        let own = class.map(|class| (class, entry.own(class.class, class.options, config)));
+        let recommended = classes.iter().map(|class| class.class.to_owned()).collect();
+        reading.absorb(entry.finish(recommended, own.is_some()));
         reading.steps.push(StepOptions { name, own, condition });
     }
     for name in predicates {
-        let prefix = prefix(PREDICATES, &name);
-        let mut predicate = PREDICATE.validate_under(&prefix, config);
-        let class = class_of(&mut predicate, &prefix, predicate_called);
-        reading.absorb(predicate);
-        let own = class.map(|class| (class, reading.own(class.options, &prefix, config)));
+        let mut entry = Entry::new(Kind::Predicate, &name, config);
+        let class = entry.class(classes, predicate_called, |class| class.class);
+        let own = class.map(|class| (class, entry.own(class.class, class.options, config)));
+        let recommended = PREDICATES.iter().map(|class| class.class.to_owned()).collect();
+        reading.absorb(entry.finish(recommended, own.is_some()));
         reading.predicates.push(PredicateOptions { name, own });
     }
     reading
 }
+
+impl Reading {
+    fn absorb(&mut self, validation: Validation) {
+        self.validation = std::mem::take(&mut self.validation).merge(validation);
+    }
+}
+
 /// Checks the options of all transforms and predicates; rows have their full names.
 pub fn validate(config: &Properties, classes: &TransformClasses) -> Validation {
     read(config, classes).validation

@@ -1,9 +1,9 @@
 //! `DropHeaders`: takes headers off by name.
 
-use thalweg_config::{Importance, OptionKind, OptionTable, Settings};
+use thalweg_config::{Importance, OptionKind, OptionTable, Rule, Settings};
 
 use super::header_list::HeaderList;
-use super::options::{not_empty_list, option, table};
+use super::options::{option, table};
 use super::{Fate, Made, Transform};
 use crate::error::Result;
 use crate::record::Record;
@@ -12,7 +12,7 @@ pub(super) static OPTIONS: OptionTable = table(
     "DropHeaders",
     &[option("headers", OptionKind::List, Importance::High, "Names of the headers to take off.")
         .required()
-        .check(not_empty_list)],
+        .rule(Rule::NotEmpty)],
     &[],
 );
 

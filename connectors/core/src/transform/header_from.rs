@@ -2,12 +2,12 @@
 
 use std::sync::Arc;
 
-use thalweg_config::{Importance, OptionKind, OptionTable, Settings};
+use thalweg_config::{Importance, OptionKind, OptionTable, Rule, Settings};
 
 use super::cache::SchemaCache;
 use super::fault::missing;
 use super::object;
-use super::options::{REPLACE_NULL, not_empty_list, option, table};
+use super::options::{REPLACE_NULL, option, table};
 use super::side::Side;
 use super::{Fate, Made, Transform};
 use crate::error::Result;
@@ -20,13 +20,13 @@ pub(super) static OPTIONS: OptionTable = table(
     &[
         option("fields", OptionKind::List, Importance::High, "Fields whose values become headers.")
             .required()
-            .check(not_empty_list),
+            .rule(Rule::NotEmpty),
         option("headers", OptionKind::List, Importance::High, "Names of the headers, in the order of fields.")
             .required()
-            .check(not_empty_list),
+            .rule(Rule::NotEmpty),
         option("operation", OptionKind::String, Importance::High, "copy: the fields stay. move: they are taken out.")
             .required()
-            .one_of(&["move", "copy"]),
+            .exactly(&["move", "copy"]),
         REPLACE_NULL,
     ],
     &[|settings| {

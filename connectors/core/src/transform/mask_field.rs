@@ -6,13 +6,13 @@
 use std::sync::Arc;
 
 use bytes::Bytes;
-use thalweg_config::{Importance, OptionKind, OptionTable, Settings};
+use thalweg_config::{Importance, OptionKind, OptionTable, Rule, Settings};
 
 use super::cache::SchemaCache;
 use super::decimal;
 use super::fault::{in_field, invalid};
 use super::object;
-use super::options::{REPLACE_NULL, not_empty, not_empty_list, option, table};
+use super::options::{REPLACE_NULL, not_empty, option, table};
 use super::side::Side;
 use super::{Fate, Made, Transform};
 use crate::convert::fault::kind_name;
@@ -25,7 +25,7 @@ const PURPOSE: &str = "mask fields";
 pub(super) static OPTIONS: OptionTable = table(
     "MaskField",
     &[
-        option("fields", OptionKind::List, Importance::High, "Fields to mask.").required().check(not_empty_list),
+        option("fields", OptionKind::List, Importance::High, "Fields to mask.").required().rule(Rule::NotEmpty),
         option(
             "replacement",
             OptionKind::String,

@@ -36,7 +36,7 @@ pub(super) static OPTIONS: OptionTable = table(
         .default(""),
         option("target.type", OptionKind::String, Importance::High, "What the time becomes.")
             .required()
-            .one_of(&["string", "unix", "Date", "Time", "Timestamp"]),
+            .exactly(&["string", "unix", "Date", "Time", "Timestamp"]),
         option(
             "format",
             OptionKind::String,
@@ -46,7 +46,7 @@ pub(super) static OPTIONS: OptionTable = table(
         .default(""),
         option("unix.precision", OptionKind::String, Importance::Low, "Unit of a time that is a number.")
             .default("milliseconds")
-            .one_of(&["nanoseconds", "microseconds", "milliseconds", "seconds"]),
+            .exactly(&["nanoseconds", "microseconds", "milliseconds", "seconds"]),
         FIELD_SYNTAX,
         REPLACE_NULL,
     ],

@@ -2,12 +2,12 @@
 
 use std::sync::Arc;
 
-use thalweg_config::{Importance, OptionKind, OptionTable, Settings};
+use thalweg_config::{Importance, OptionKind, OptionTable, Rule, Settings};
 
 use super::cache::SchemaCache;
 use super::fault::missing;
 use super::object;
-use super::options::{REPLACE_NULL, not_empty_list, option, table};
+use super::options::{REPLACE_NULL, option, table};
 use super::{Fate, Made, Transform};
 use crate::error::Result;
 use crate::record::{Datum, Field, Record, Schema, Text, Type, Value};
@@ -19,7 +19,7 @@ pub(super) static OPTIONS: OptionTable = table(
     &[
         option("fields", OptionKind::List, Importance::High, "Fields of the value that make the key, in order.")
             .required()
-            .check(not_empty_list),
+            .rule(Rule::NotEmpty),
         REPLACE_NULL,
     ],
     &[],

@@ -259,7 +259,7 @@ fn options_are_checked() {
     };
     let url = ("schema.registry.url", "http://r:8081");
     assert_eq!(errors(&[url]), [""; 0]);
-    assert!(errors(&[])[0].contains("\"value.converter.schema.registry.url\""));
+    assert!(errors(&[])[0].contains("\"schema.registry.url\""));
     assert_eq!(
         errors(&[url, ("enhanced.avro.schema.support", "true"), ("generalized.sum.type.support", "false")]),
         [""; 0]

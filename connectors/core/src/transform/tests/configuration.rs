@@ -36,7 +36,7 @@ fn errors_stand_at_their_properties() {
         [
             at(
                 "transforms.route.regex",
-                "Invalid value (a for configuration transforms.route.regex: Invalid regex: Unclosed group near index 2\n(a"
+                "Invalid value (a for configuration regex: Invalid regex: Unclosed group near index 2\n(a"
             ),
             at(
                 "transforms.route.replacement",
@@ -67,15 +67,24 @@ fn unknown_classes() {
             "Invalid value no.such.Class for configuration transforms.t.type: Class no.such.Class could not be found."
         )
     );
-    assert!(
-        of("org.apache.kafka.connect.transforms.Cast")
-            .1
-            .contains("take org.apache.kafka.connect.transforms.Cast$Key or")
-    );
+    let cast = "org.apache.kafka.connect.transforms.Cast";
+    let text = format!("This class is abstract and cannot be created. Did you mean {cast}$Key, {cast}$Value?");
+    assert_eq!(of(cast).1, text);
+    assert!(of("Cast").1.contains("take Cast$Key or"));
     let refused = of("io.debezium.transforms.tracing.ActivateTracingSpan").1;
     assert!(refused.ends_with("is not supported: there are no traces; remove the transform"), "{refused}");
-    let predicate = errors(&[("predicates", "p"), ("predicates.p.type", "RegexRouter")]);
-    assert_eq!(predicate[0].0, "predicates.p.type");
+    let class = "Class class org.apache.kafka.connect.transforms";
+    assert_eq!(
+        errors(&[("predicates", "p"), ("predicates.p.type", "RegexRouter")]),
+        [at("predicates.p.type", &format!("{class}.RegexRouter does not implement the Predicate interface"))]
+    );
+    assert_eq!(
+        of("HasHeaderKey"),
+        at(
+            "transforms.t.type",
+            &format!("{class}.predicates.HasHeaderKey does not implement the Transformation interface")
+        )
+    );
 }
 
 #[test]
@@ -91,9 +100,17 @@ fn predicates_must_be_there() {
             "Invalid value p for configuration transforms.f.predicate: Predicate 'p' is not in the list of predicates"
         )]
     );
-    let negated = with(&[("transforms.f.negate", "true")]);
-    assert_eq!(negated.len(), 1);
-    assert_eq!(negated[0].0, "transforms.f.negate");
+    assert_eq!(
+        with(&[("transforms.f.negate", "true")]),
+        [at(
+            "transforms.f.type",
+            "Config 'transforms.f.negate' was provided but there is no config 'transforms.f.predicate' defining a \
+             predicate to be negated."
+        )]
+    );
+    let empty = ("transforms.f.predicate", " ");
+    assert_eq!(with(&[empty]), []);
+    assert_eq!(with(&[empty, ("transforms.f.negate", "true")])[0].0, "transforms.f.predicate");
     let wrong = with(&[
         ("transforms.f.predicate", "p"),
         ("transforms.f.negate", "x"),
@@ -173,12 +190,73 @@ fn options_are_published_as_kafka_connect_does() {
     assert_eq!(keys.as_array().unwrap().len(), 2);
 }
 
+fn row<'a>(reply: &'a serde_json::Value, name: &str) -> &'a serde_json::Value {
+    let rows = reply["configs"].as_array().unwrap();
+    rows.iter().find(|row| row["definition"]["name"] == name).unwrap_or_else(|| panic!("no row {name}: {rows:?}"))
+}
+
+#[test]
+fn rows_are_those_of_kafka_connect() {
+    let config = properties(&[
+        ("transforms", "a,b"),
+        ("transforms.a.type", "RegexRouter"),
+        ("transforms.a.regex", "x"),
+        ("transforms.a.replacement", "y"),
+        ("transforms.b.type", "no.such.Class"),
+        ("transforms.b.predicate", "p"),
+        ("predicates", "p"),
+        ("predicates.p.type", "TopicNameMatches"),
+        ("predicates.p.pattern", "z"),
+    ]);
+    let reply = thalweg_config::validate_reply(&validate(&config, &TransformClasses::default()), "x");
+    assert_eq!(reply["groups"], serde_json::json!(["Transforms: a", "Transforms: b", "Predicates: p"]));
+    let rows: Vec<String> = reply["configs"]
+        .as_array()
+        .unwrap()
+        .iter()
+        .map(|row| {
+            let d = &row["definition"];
+            format!("{} {} {} {} {}", d["name"], d["group"], d["order_in_group"], d["display_name"], d["width"])
+        })
+        .map(|row| row.replace('"', ""))
+        .collect();
+    assert_eq!(
+        rows,
+        [
+            "transforms.a.type Transforms: a 0 Transformation type for a LONG",
+            "transforms.a.plugin.version Transforms: a 1 Transformation version for a LONG",
+            "transforms.a.regex Transforms: a 2 regex NONE",
+            "transforms.a.replacement Transforms: a 3 replacement NONE",
+            "transforms.a.negate Transforms: a 4 negate NONE",
+            "transforms.a.predicate Transforms: a 5 predicate NONE",
+            "transforms.b.type Transforms: b 0 Transformation type for b LONG",
+            "transforms.b.plugin.version Transforms: b 1 Transformation version for b LONG",
+            "predicates.p.type Predicates: p 0 Predicate type for p LONG",
+            "predicates.p.plugin.version Predicates: p 1 Predicate version for p LONG",
+            "predicates.p.pattern Predicates: p 2 pattern NONE",
+        ]
+    );
+    let kind = row(&reply, "transforms.a.type");
+    assert_eq!(kind["value"]["value"], "org.apache.kafka.connect.transforms.RegexRouter");
+    let recommended = kind["value"]["recommended_values"].as_array().unwrap();
+    assert_eq!(recommended.len(), classes::TRANSFORMS.len());
+    assert_eq!(recommended[0], "io.debezium.transforms.ByLogicalTableRouter");
+    assert_eq!(row(&reply, "transforms.b.type")["value"]["value"], serde_json::Value::Null);
+    let predicates = &row(&reply, "predicates.p.type")["value"]["recommended_values"];
+    assert_eq!(predicates[0], "org.apache.kafka.connect.transforms.predicates.HasHeaderKey");
+    let predicate = row(&reply, "transforms.a.predicate");
+    assert_eq!(
+        (&predicate["definition"]["default_value"], &predicate["value"]["value"]),
+        (&serde_json::Value::Null, &serde_json::Value::Null)
+    );
+}
+
 #[test]
 fn options_of_single_classes() {
     type Case<'a> = (&'a str, &'a [(&'a str, &'a str)], &'a str);
     let wrong: &[Case<'_>] = &[
         ("RegexRouter", &[("regex", "a"), ("replacement", "$1")], "transforms.t.replacement: Invalid replacement"),
-        ("ReplaceField$Key", &[("renames", "a")], "transforms.t.renames: Invalid rename mapping: a"),
+        ("ReplaceField$Key", &[("renames", "a")], "configuration renames: Invalid rename mapping: a"),
         ("InsertField$Key", &[], "No field insertion configured"),
         (
             "InsertField$Key",
@@ -190,14 +268,14 @@ fn options_of_single_classes() {
             &[("offset.field", "f"), ("topic.field", "t")],
             "transforms.t.offset.field is not supported",
         ),
-        ("ValueToKey", &[("fields", "")], "transforms.t.fields: Empty list"),
+        ("ValueToKey", &[("fields", "")], "configuration fields: Empty list"),
         ("ExtractField$Value", &[("field", "`a"), ("field.syntax.version", "V2")], "Incomplete backtick pair"),
-        ("ExtractField$Value", &[("field", "a"), ("field.syntax.version", "V3")], "transforms.t.field.syntax.version"),
+        ("ExtractField$Value", &[("field", "a"), ("field.syntax.version", "V3")], "configuration field.syntax.version"),
         ("TimestampConverter$Key", &[("target.type", "string")], "transforms.t.format"),
         ("TimestampConverter$Key", &[("target.type", "unix"), ("format", "ww")], "pattern letter 'w'"),
-        ("TimestampConverter$Key", &[("target.type", "x")], "transforms.t.target.type: String must be one of"),
+        ("TimestampConverter$Key", &[("target.type", "x")], "configuration target.type: String must be one of"),
         ("Cast$Key", &[("spec", "int32,a:int8")], "must be the only entry"),
-        ("Cast$Key", &[("spec", "a:bytes")], "transforms.t.spec: Invalid type found in casting spec: bytes"),
+        ("Cast$Key", &[("spec", "a:bytes")], "configuration spec: Invalid type found in casting spec: bytes"),
         ("Cast$Key", &[("spec", "")], "Must specify at least one field to cast."),
         ("SetSchemaMetadata$Key", &[], "Neither schema name nor version configured"),
         ("SetSchemaMetadata$Key", &[("schema.version", "x")], "Not a number of type INT"),
