@@ -69,7 +69,7 @@ fn build(head: &str, body: &str) {
     let (switches, lists) = head.split_once('|').unwrap_or((head, ""));
     let lists: Vec<&str> = lists.split('|').collect();
     // The check of all options takes a millisecond, so not every input goes through it.
-    let is_checked = body.len() % 16 == 0;
+    let is_checked = body.len().is_multiple_of(16);
     let config = if is_checked { checked(switches, &lists, body) } else { assembled(switches, &lists, body) };
     let Some(config) = config else { return };
     let stages = pipeline::stages(&config);
