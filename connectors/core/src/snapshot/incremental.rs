@@ -207,31 +207,41 @@ impl<R> Incremental<R> {
         if was_idle { vec![self.notice("STARTED")] } else { Vec::new() }
     }
 
+    /// All of it, or some collections: then the notice names those that were taken out, the one that was being
+    /// read last. If nothing is left behind that one, the snapshot is complete before it is stopped, as
+    /// Debezium tells it.
     pub fn stop(&mut self, stopped: &Stopped) -> Vec<Notice> {
         if !self.is_running() {
             warn!("there is no incremental snapshot to stop");
             return Vec::new();
         }
         let Some(collections) = &stopped.collections else {
-            let notice = self.notice("ABORTED");
+            let notice = Notice::incremental("ABORTED", self.correlation.clone());
             self.clear();
             info!("incremental snapshot stopped");
             return vec![notice];
         };
-        let all = self.notice("ABORTED");
         let first = self.queue.front().map(|q| q.id.clone());
-        self.queue.retain(|q| !collections.iter().any(|c| means(c, &q.id)));
+        let (gone, left): (VecDeque<_>, VecDeque<_>) =
+            self.queue.drain(..).partition(|q| collections.iter().any(|c| means(c, &q.id)));
+        self.queue = left;
         self.take_out(collections);
-        if first != self.queue.front().map(|q| q.id.clone()) {
+        let current = gone.front().is_some_and(|q| Some(&q.id) == first.as_ref());
+        if current {
             self.next_collection();
             self.window = None;
         }
         info!(collections = collections.join(","), "collections are taken out of the incremental snapshot");
-        if self.is_running() {
-            return Vec::new();
+        let mut notices = Vec::new();
+        if !self.is_running() {
+            if current {
+                notices.push(Notice::incremental("COMPLETED", self.correlation.take()));
+            }
+            self.clear();
         }
-        self.clear();
-        vec![all]
+        let named = gone.iter().skip(usize::from(current)).chain(gone.iter().take(usize::from(current)));
+        notices.push(Notice::incremental("ABORTED", self.correlation.clone()).with("data_collections", listed(named)));
+        notices
     }
 
     /// Also what patterns stand for is not read, once that is known.
@@ -416,7 +426,7 @@ impl<R> Incremental<R> {
             );
         }
         if !self.is_running() {
-            notices.push(self.notice("COMPLETED"));
+            notices.push(Notice::incremental("COMPLETED", self.correlation.clone()));
             info!("incremental snapshot completed");
             self.clear();
         }

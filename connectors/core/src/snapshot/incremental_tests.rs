@@ -298,7 +298,10 @@ fn pause_stop_and_a_second_signal() {
     let notices = run.snapshot.resume();
     run.tell(notices);
     let one = Stopped { collections: Some(vec!["d\\.b".into()]) };
-    assert!(run.snapshot.stop(&one).is_empty());
+    let told = |notice: &Notice| format!("{notice:?}");
+    let stopped = run.snapshot.stop(&one);
+    assert_eq!((stopped.len(), stopped[0].kind()), (1, "ABORTED"));
+    assert!(told(&stopped[0]).contains(r#"("data_collections", "d.b")"#), "{stopped:?}");
     run.finish();
     assert_eq!(run.reads, 11);
     assert_eq!(run.notices[..5], ["STARTED", "IN_PROGRESS", "PAUSED", "RESUMED", "IN_PROGRESS"]);
@@ -310,8 +313,20 @@ fn pause_stop_and_a_second_signal() {
     }
     let notices = run.snapshot.stop(&Stopped { collections: None });
     assert_eq!(notices.iter().map(Notice::kind).collect::<Vec<_>>(), ["ABORTED"]);
+    assert!(!told(&notices[0]).contains("data_collections"));
     run.finish();
     assert_eq!(run.reads, 14);
+
+    // The last one, while it is being read.
+    run.execute(&["d.a"]);
+    while run.reads == 14 {
+        run.work();
+        run.read();
+    }
+    let notices = run.snapshot.stop(&Stopped { collections: Some(vec!["d.a".into()]) });
+    assert_eq!(notices.iter().map(Notice::kind).collect::<Vec<_>>(), ["COMPLETED", "ABORTED"]);
+    assert!(told(&notices[0]).contains(r#"id: Some("#) && told(&notices[1]).contains("id: None"), "{notices:?}");
+    assert!(!told(&notices[0]).contains("data_collections"));
 }
 
 /// A collection that is taken out is not read, whether its pattern is expanded yet, is being expanded, or
@@ -325,7 +340,7 @@ fn a_collection_of_a_pattern_is_taken_out_at_any_time() {
             run.work();
         }
         let one = Stopped { collections: Some(vec!["D\\.b".into()]) };
-        assert!(run.snapshot.stop(&one).is_empty());
+        assert_eq!(run.snapshot.stop(&one).iter().map(Notice::kind).collect::<Vec<_>>(), ["ABORTED"]);
         if restart {
             let stored = run.snapshot.state().unwrap();
             run.worker = None;
