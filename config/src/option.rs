@@ -103,7 +103,8 @@ pub enum Rule {
     Any,
     /// Inclusive bounds for INT, SHORT, LONG, DOUBLE.
     Range(Option<i64>, Option<i64>),
-    /// Enumeration (of every item, for a LIST): compared trimmed and case-insensitively.
+    /// Enumeration (of every item, for a LIST): compared trimmed and, unless `exact`, whatever
+    /// their case.
     /// Message: `Value must be one of a, b`.
     OneOf(&'static [&'static str]),
     /// LIST of regular expressions; `\,` inside an item stays as it is.
@@ -148,6 +149,10 @@ pub struct OptionDef {
     pub range_text: Option<&'static str>,
     /// Text for a required option that is absent, instead of `A value is required`.
     pub missing_text: Option<&'static str>,
+    /// The texts of [`Rule::Check`] are whole messages, in which `{name}` is the option's name.
+    pub whole_texts: bool,
+    /// Values of [`Rule::OneOf`] are compared with their case.
+    pub exact: bool,
 }
 
 impl OptionDef {
@@ -174,6 +179,8 @@ impl OptionDef {
             visible: true,
             range_text: None,
             missing_text: None,
+            whole_texts: false,
+            exact: false,
         }
     }
     pub const fn default(mut self, text: &'static str) -> Self {
@@ -260,6 +267,14 @@ impl OptionDef {
     }
     pub const fn missing_text(mut self, text: &'static str) -> Self {
         self.missing_text = Some(text);
+        self
+    }
+    pub const fn whole_texts(mut self) -> Self {
+        self.whole_texts = true;
+        self
+    }
+    pub const fn exact(mut self) -> Self {
+        self.exact = true;
         self
     }
     pub const fn dependents(mut self, names: &'static [&'static str]) -> Self {

@@ -37,6 +37,11 @@ pub(crate) fn check(def: &OptionDef, given: Option<&str>) -> Checked {
         }
         return checked;
     };
+    // Connect trims every text of its own options before anything else looks at it.
+    let given = match (def.wording, def.kind) {
+        (Wording::Framework, OptionKind::String | OptionKind::Password) => given.trim(),
+        _ => given,
+    };
     if def.required && def.missing_text.is_none() && def.wording == Wording::Connector && given.trim().is_empty() {
         checked.errors.push("A value is required".to_owned());
         return checked;
@@ -127,7 +132,7 @@ fn canonical(def: &OptionDef, given: &str) -> Result<(String, Option<OldName>), 
         Rule::OneOf(values) => {
             let old = def.value_aliases.iter().find(|(old, _)| old.eq_ignore_ascii_case(trimmed)).copied();
             let wanted = old.map_or(trimmed, |(_, new)| new);
-            match values.iter().find(|v| v.eq_ignore_ascii_case(wanted)) {
+            match values.iter().find(|v| if def.exact { **v == wanted } else { v.eq_ignore_ascii_case(wanted) }) {
                 Some(value) => Ok(((*value).to_owned(), old)),
                 None => {
                     let lead = match def.wording {
@@ -262,12 +267,16 @@ pub(crate) fn message(def: &OptionDef, name: &str, given: Option<&str>, text: &s
         (Wording::Framework, None) if def.required => {
             format!("Missing required configuration \"{name}\" which has no default value.")
         }
+        (Wording::Framework, Some(_)) if def.whole_texts => text.replace("{name}", def.name),
         (Wording::Framework, given) => {
             let shown = match given {
                 None => "null".into(),
                 Some(_) if is_hidden(def) || mask::is_secret(name) => HIDDEN.into(),
                 // An address may have a login in it.
                 Some(given) if given.contains("://") => mask::text(given).into(),
+                Some(given) if def.kind == OptionKind::List => {
+                    format!("[{}]", rule::split_list(given).join(", ")).into()
+                }
                 Some(given) => Cow::Borrowed(given),
             };
             format!("Invalid value {shown} for configuration {name}: {text}")

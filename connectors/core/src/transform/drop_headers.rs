@@ -3,7 +3,7 @@
 use thalweg_config::{Importance, OptionKind, OptionTable, Settings};
 
 use super::header_list::HeaderList;
-use super::options::{not_empty_list, option, table};
+use super::options::{option, some_distinct_items, table};
 use super::{Fate, Made, Transform};
 use crate::error::Result;
 use crate::record::Record;
@@ -12,7 +12,8 @@ pub(super) static OPTIONS: OptionTable = table(
     "DropHeaders",
     &[option("headers", OptionKind::List, Importance::High, "Names of the headers to take off.")
         .required()
-        .check(not_empty_list)],
+        .check(some_distinct_items)
+        .whole_texts()],
     &[],
 );
 

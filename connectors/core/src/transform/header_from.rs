@@ -26,7 +26,8 @@ pub(super) static OPTIONS: OptionTable = table(
             .check(not_empty_list),
         option("operation", OptionKind::String, Importance::High, "copy: the fields stay. move: they are taken out.")
             .required()
-            .one_of(&["move", "copy"]),
+            .one_of(&["move", "copy"])
+            .exact(),
         REPLACE_NULL,
     ],
     &[|settings| {

@@ -36,7 +36,8 @@ pub(super) static OPTIONS: OptionTable = table(
         .default(""),
         option("target.type", OptionKind::String, Importance::High, "What the time becomes.")
             .required()
-            .one_of(&["string", "unix", "Date", "Time", "Timestamp"]),
+            .one_of(&["string", "unix", "Date", "Time", "Timestamp"])
+            .exact(),
         option(
             "format",
             OptionKind::String,
@@ -46,7 +47,8 @@ pub(super) static OPTIONS: OptionTable = table(
         .default(""),
         option("unix.precision", OptionKind::String, Importance::Low, "Unit of a time that is a number.")
             .default("milliseconds")
-            .one_of(&["nanoseconds", "microseconds", "milliseconds", "seconds"]),
+            .one_of(&["nanoseconds", "microseconds", "milliseconds", "seconds"])
+            .exact(),
         FIELD_SYNTAX,
         REPLACE_NULL,
     ],

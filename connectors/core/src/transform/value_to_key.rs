@@ -7,7 +7,7 @@ use thalweg_config::{Importance, OptionKind, OptionTable, Settings};
 use super::cache::SchemaCache;
 use super::fault::missing;
 use super::object;
-use super::options::{REPLACE_NULL, not_empty_list, option, table};
+use super::options::{REPLACE_NULL, option, some_distinct_items, table};
 use super::{Fate, Made, Transform};
 use crate::error::Result;
 use crate::record::{Datum, Field, Record, Schema, Text, Type, Value};
@@ -19,7 +19,8 @@ pub(super) static OPTIONS: OptionTable = table(
     &[
         option("fields", OptionKind::List, Importance::High, "Fields of the value that make the key, in order.")
             .required()
-            .check(not_empty_list),
+            .check(some_distinct_items)
+            .whole_texts(),
         REPLACE_NULL,
     ],
     &[],
