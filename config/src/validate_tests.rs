@@ -331,7 +331,7 @@ fn framework_messages() {
     );
     assert_eq!(
         one("transforms", "a, b, a"),
-        ["Invalid value a, b, a for configuration transforms: Duplicate alias provided: a"]
+        ["Invalid value [a, b, a] for configuration transforms: Duplicate alias provided: a"]
     );
     let many = |count: usize| (0..count).map(|n| format!("t{n}")).collect::<Vec<_>>().join(",");
     assert_eq!(one("transforms", &many(1000)), [""; 0]);
