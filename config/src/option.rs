@@ -154,6 +154,8 @@ pub struct OptionDef {
     pub range_text: Option<&'static str>,
     /// Text for a required option that is absent, instead of `A value is required`.
     pub missing_text: Option<&'static str>,
+    /// The texts of [`Rule::Check`] are whole messages, in which `{name}` is the option's name.
+    pub whole_texts: bool,
 }
 
 impl OptionDef {
@@ -180,6 +182,7 @@ impl OptionDef {
             visible: true,
             range_text: None,
             missing_text: None,
+            whole_texts: false,
         }
     }
     pub const fn default(mut self, text: &'static str) -> Self {
@@ -270,6 +273,10 @@ impl OptionDef {
     }
     pub const fn missing_text(mut self, text: &'static str) -> Self {
         self.missing_text = Some(text);
+        self
+    }
+    pub const fn whole_texts(mut self) -> Self {
+        self.whole_texts = true;
         self
     }
     pub const fn dependents(mut self, names: &'static [&'static str]) -> Self {

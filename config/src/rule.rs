@@ -109,13 +109,32 @@ impl Item {
     }
 }
 
-/// A Java expression in the engine's syntax: `\Q...\E` is written with single escapes.
+/// What Java's classes of characters hold: ASCII only, unlike those of the engine.
+fn ascii_class(letter: char) -> Option<&'static str> {
+    Some(match letter {
+        'w' => "[a-zA-Z0-9_]",
+        'W' => "[^a-zA-Z0-9_]",
+        'd' => "[0-9]",
+        'D' => "[^0-9]",
+        's' => r"[\x20\t\n\x0B\x0C\r]",
+        'S' => r"[^\x20\t\n\x0B\x0C\r]",
+        _ => return None,
+    })
+}
+
+/// A Java expression in the engine's syntax: `\Q...\E` is written with single escapes, `\w` and the like as
+/// the characters that they stand for.
 pub fn java_pattern(pattern: &str) -> String {
     let mut out = String::with_capacity(pattern.len());
     let mut chars = pattern.chars().peekable();
     while let Some(c) = chars.next() {
         if c != '\\' {
             out.push(c);
+            continue;
+        }
+        if let Some(class) = chars.peek().and_then(|c| ascii_class(*c)) {
+            chars.next();
+            out.push_str(class);
             continue;
         }
         if chars.next_if_eq(&'Q').is_none() {
@@ -294,6 +313,21 @@ mod tests {
         assert!(RegexList::parse(r"\<a\>").unwrap().matches("<a>").unwrap());
         assert!(RegexList::parse(r"a\_b\-c").unwrap().matches("a_b-c").unwrap());
         assert!(RegexList::parse("a|b").unwrap().matches("b").unwrap());
+        let matches = |pattern: &str, name: &str| RegexList::parse(pattern).unwrap().matches(name).unwrap();
+        for (pattern, name, expected) in [
+            (r"db\.\w+", "db.Orders_1", true),
+            (r"db\.\w+", "db.ümlaut", false),
+            (r"db\.\W.*", "db.ümlaut", true),
+            (r"db\.[\w-]+", "db.a-b", true),
+            (r"db\.[^\d]+", "db.٣", true),
+            (r"db\.\d", "db.٣", false),
+            (r"a\sb", "a b", true),
+            (r"a\Sb", "a\u{a0}b", true),
+            (r"a\\w", r"a\w", true),
+            (r"db\..", "db.ü", true),
+        ] {
+            assert_eq!(matches(pattern, name), expected, "{pattern} {name}");
+        }
         assert!(!RegexList::parse("a|b").unwrap().matches("ab").unwrap());
     }
 

@@ -69,6 +69,11 @@ pub(crate) fn check(def: &OptionDef, given: Option<&str>) -> Checked {
         }
         return checked;
     };
+    // Connect trims every text of its own options before anything else looks at it.
+    let given = match (def.wording, def.kind) {
+        (Wording::Framework, OptionKind::String | OptionKind::Password) => given.trim(),
+        _ => given,
+    };
     if def.required && def.missing_text.is_none() && def.wording == Wording::Connector && given.trim().is_empty() {
         checked.errors.push(Complaint::given("A value is required"));
         return checked;
@@ -350,6 +355,7 @@ pub(crate) fn message(def: &OptionDef, name: &str, given: Option<&str>, complain
         (Wording::Framework, None, Subject::Given) if def.required => {
             format!("Missing required configuration \"{name}\" which has no default value.")
         }
+        (Wording::Framework, _, Subject::Made(_)) if def.whole_texts => text.replace("{name}", def.name),
         (Wording::Framework, _, subject) => {
             let about = match subject {
                 Subject::Given => given,

@@ -5,7 +5,7 @@
 //! collection and kept, as far as the bound goes; two collections that come out as one name are
 //! reported once.
 //!
-//! It does not: create topics, or rename them by regular expressions.
+//! It does not: create topics.
 
 use std::borrow::Cow;
 use std::collections::HashMap;
@@ -16,6 +16,7 @@ use thalweg_config::Properties;
 
 use crate::convert::Role;
 use crate::error::{Error, ErrorKind, Phase, Result};
+use crate::transform::java_regex::{JavaRegex, Replacement};
 
 /// Longest topic name that Kafka takes.
 const MAX_TOPIC_LENGTH: usize = 249;
@@ -111,12 +112,7 @@ impl NameAdjustment {
             match u8::try_from(c) {
                 Ok(b) if b.is_ascii() && valid(at, b) => out.push(c),
                 _ if self == Self::AvroUnicode => {
-                    for unit in c.encode_utf16(&mut [0; 2]) {
-                        // Up to two hex digits are filled to four, three stay three.
-                        let hex = format!("{unit:x}");
-                        out.push_str(if hex.len() <= 2 { "_u00" } else { "_u" });
-                        out.push_str(&hex);
-                    }
+                    push_codes(c, &mut out);
                 }
                 _ => {
                     out.extend(std::iter::repeat_n('_', c.len_utf16()));
@@ -128,6 +124,101 @@ impl NameAdjustment {
         }
         Cow::Owned(out)
     }
+}
+
+/// The UTF-16 code of a character, as Debezium writes it where the character itself is not allowed.
+fn push_codes(c: char, out: &mut String) {
+    for unit in c.encode_utf16(&mut [0; 2]) {
+        // Up to two hex digits are filled to four, three stay three.
+        let hex = format!("{unit:x}");
+        out.push_str(if hex.len() <= 2 { "_u00" } else { "_u" });
+        out.push_str(&hex);
+    }
+}
+
+/// Classes that `topic.naming.strategy` may name.
+pub const NAMING_STRATEGIES: [&str; 6] = [
+    "io.debezium.schema.SchemaTopicNamingStrategy",
+    "io.debezium.schema.DefaultTopicNamingStrategy",
+    "io.debezium.schema.SchemaRegexTopicNamingStrategy",
+    "io.debezium.schema.DefaultRegexTopicNamingStrategy",
+    "io.debezium.schema.SchemaUnicodeTopicNamingStrategy",
+    "io.debezium.schema.DefaultUnicodeTopicNamingStrategy",
+];
+
+/// How the topic of a collection is named (`topic.naming.strategy`). Other topics are not concerned.
+#[derive(Debug, Clone, Default)]
+pub enum NamingStrategy {
+    /// Characters that Kafka refuses become `_`.
+    #[default]
+    Plain,
+    /// They, and `_` itself, become `_u` and their UTF-16 code in hex.
+    Unicode,
+    /// As the plain one, and then by an expression.
+    Regex(Arc<TopicRoute>),
+}
+
+impl NamingStrategy {
+    /// From the class and the options `topic.regex` and `topic.replacement`, which only some classes read.
+    ///
+    /// # Errors
+    /// The option at fault and the text about it.
+    pub fn new(class: &str, regex: &str, replacement: &str) -> Result<Self, (&'static str, String)> {
+        if class.ends_with("UnicodeTopicNamingStrategy") {
+            return Ok(Self::Unicode);
+        }
+        if !class.ends_with("RegexTopicNamingStrategy") {
+            return Ok(Self::Plain);
+        }
+        if regex.trim().is_empty() {
+            return Err(("topic.regex", "A value is required".to_owned()));
+        }
+        if replacement.trim().is_empty() {
+            return Err(("topic.replacement", "topic.replacement must be non-empty if topic.regex is set.".to_owned()));
+        }
+        let regex = JavaRegex::new(regex).map_err(|text| ("topic.regex", text))?;
+        let replacement = Replacement::new(replacement, &regex).map_err(|text| ("topic.replacement", text))?;
+        Ok(Self::Regex(Arc::new(TopicRoute { regex, replacement })))
+    }
+}
+
+/// Another name for topics that an expression matches as a whole.
+#[derive(Debug)]
+pub struct TopicRoute {
+    regex: JavaRegex,
+    replacement: Replacement,
+}
+
+impl TopicRoute {
+    /// The new name; the old one if the expression does not match, or leaves nothing of it.
+    fn topic(&self, name: &str) -> Arc<str> {
+        match self.regex.replaced(name, &self.replacement) {
+            Ok(Some(routed)) if !routed.is_empty() => routed.into(),
+            Ok(Some(_)) => {
+                tracing::warn!(topic = name, "topic.replacement leaves no name; the topic keeps its own");
+                name.into()
+            }
+            Ok(None) => name.into(),
+            Err(error) => {
+                tracing::warn!(topic = name, %error, "topic.regex cannot be decided; the topic keeps its name");
+                name.into()
+            }
+        }
+    }
+}
+
+/// A name that Kafka takes and from which the original one follows.
+fn unicode_topic(name: &str) -> String {
+    let mut out = String::with_capacity(name.len() + 16);
+    for c in name.chars() {
+        if c.is_ascii_alphanumeric() || matches!(c, '.' | '-') {
+            out.push(c);
+        } else {
+            push_codes(c, &mut out);
+        }
+    }
+    out.truncate(MAX_TOPIC_LENGTH);
+    out
 }
 
 /// A topic name that Kafka takes: characters outside of `[A-Za-z0-9._-]` become `_` (one per UTF-16
@@ -166,6 +257,8 @@ pub struct NamingRules {
     pub transaction: String,
     /// `schema.name.adjustment.mode`.
     pub schema_names: NameAdjustment,
+    /// `topic.naming.strategy`.
+    pub strategy: NamingStrategy,
     /// `topic.cache.size`: collections whose names are kept.
     pub cache_size: usize,
 }
@@ -180,6 +273,7 @@ impl NamingRules {
             heartbeat_name: None,
             transaction: "transaction".to_owned(),
             schema_names: NameAdjustment::None,
+            strategy: NamingStrategy::Plain,
             cache_size: 10_000,
         }
     }
@@ -231,7 +325,9 @@ impl TopicNaming {
     /// Names for a collection given by the parts of its own name (`[db, collection]`).
     pub fn collection(&self, parts: &[&str]) -> Arc<CollectionNames> {
         let (names, collisions) = self.look_up(parts);
-        for Collision { name, first, second } in collisions {
+        // An expression brings collections together on purpose.
+        let by_chance = !matches!(self.rules.strategy, NamingStrategy::Regex(_));
+        for Collision { name, first, second } in collisions.into_iter().filter(|_| by_chance) {
             tracing::warn!(%name, first, second, "two collections have the same name in kafka");
         }
         names
@@ -273,7 +369,11 @@ impl TopicNaming {
             full.push_str(&self.rules.delimiter);
             full.push_str(part);
         }
-        let topic: Arc<str> = sanitized_topic(&full).into();
+        let topic: Arc<str> = match &self.rules.strategy {
+            NamingStrategy::Plain => sanitized_topic(&full).into(),
+            NamingStrategy::Unicode => unicode_topic(&full).into(),
+            NamingStrategy::Regex(route) => route.topic(&sanitized_topic(&full)),
+        };
         let schema = |kind: &str| Arc::from(self.rules.schema_names.schema_name(&format!("{topic}.{kind}")));
         CollectionNames { key: schema("Key"), row: schema("Value"), envelope: schema("Envelope"), topic }
     }
@@ -335,6 +435,27 @@ mod tests {
         }
         assert_eq!(&*plain.collection(&["inv", "my@coll"]).topic, "p.inv.my_coll");
         assert_eq!(&*plain.collection(&["d", "😀"]).topic, "p.d.__");
+    }
+
+    #[test]
+    fn topics_by_an_expression_or_with_codes() {
+        let naming = |class: &str, regex: &str, replacement: &str| {
+            let strategy = NamingStrategy::new(class, regex, replacement)?;
+            Ok::<_, (&str, String)>(TopicNaming::new(NamingRules { strategy, ..NamingRules::new("p_x") }))
+        };
+        let regex = naming(NAMING_STRATEGIES[3], r"(.*)\.(orders)_\d+", "$1.$2").unwrap();
+        let names = regex.collection(&["d", "orders_1"]);
+        assert_eq!((&*names.topic, &*names.key), ("p_x.d.orders", "p_x.d.orders.Key"));
+        assert_eq!(regex.collection(&["d", "orders_2"]).topic, names.topic);
+        assert_eq!(&*regex.collection(&["d", "orders_x"]).topic, "p_x.d.orders_x");
+        assert_eq!(&*naming(NAMING_STRATEGIES[2], ".*(z)?", "$1").unwrap().collection(&["d", "c"]).topic, "p_x.d.c");
+        let unicode = naming(NAMING_STRATEGIES[4], "", "").unwrap();
+        assert_eq!(&*unicode.collection(&["d", "ümlaut sp漢"]).topic, "p_u005fx.d._u00fcmlaut_u0020sp_u6f22");
+        assert_eq!(&*unicode.heartbeat(), "__debezium-heartbeat.p_x");
+        assert_eq!(&*naming(NAMING_STRATEGIES[0], "(", "").unwrap().collection(&["d", "a b"]).topic, "p_x.d.a_b");
+        let fault = |regex, replacement| naming(NAMING_STRATEGIES[3], regex, replacement).err().unwrap().0;
+        assert_eq!((fault("", "a"), fault("(", "a")), ("topic.regex", "topic.regex"));
+        assert_eq!((fault("a", " "), fault("a", "$1")), ("topic.replacement", "topic.replacement"));
     }
 
     #[test]

@@ -65,6 +65,7 @@ pub fn naming_rules(config: &MongoConfig) -> NamingRules {
         heartbeat_prefix: config.topics.heartbeat_prefix.clone(),
         heartbeat_name: config.topics.heartbeat_name.clone(),
         transaction: config.topics.transaction.clone(),
+        strategy: config.topics.strategy.clone(),
         schema_names: NameAdjustment::from_option(&config.events.schema_name_adjustment),
         ..NamingRules::new(config.topic_prefix.clone())
     }

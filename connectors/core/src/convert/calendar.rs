@@ -59,6 +59,18 @@ pub(crate) fn timestamp(millis: i64, out: &mut Vec<u8>) {
     time(millis, out);
 }
 
+/// The form that Connect gives to a date, time or timestamp in a header. It follows from the number alone:
+/// before the second of January 1970 a time of day, at midnight a date, else both.
+pub(crate) fn header_date(millis: i64, out: &mut Vec<u8>) {
+    if millis < MILLIS_PER_DAY {
+        time(millis, out);
+    } else if millis % MILLIS_PER_DAY == 0 {
+        date(millis / MILLIS_PER_DAY, out);
+    } else {
+        timestamp(millis, out);
+    }
+}
+
 /// `Thu Jan 01 00:00:00 UTC 1970`, as `java.util.Date.toString` writes it.
 pub(crate) fn java_date(millis: i64, out: &mut Vec<u8>) {
     let days = millis.div_euclid(MILLIS_PER_DAY);
@@ -108,6 +120,21 @@ mod tests {
         assert_eq!(text(|out| java_date(0, out)), "Thu Jan 01 00:00:00 UTC 1970");
         assert_eq!(text(|out| java_date(1_700_000_000_123, out)), "Tue Nov 14 22:13:20 UTC 2023");
         assert_eq!(text(|out| java_day(-1, out)), "Wed Dec 31 00:00:00 UTC 1969");
+    }
+
+    #[test]
+    fn the_number_chooses_the_form_in_a_header() {
+        for (millis, expected) in [
+            (0, "00:00:00.000Z"),
+            (-1, "23:59:59.999Z"),
+            (-86_400_000, "00:00:00.000Z"),
+            (86_399_999, "23:59:59.999Z"),
+            (86_400_000, "1970-01-02"),
+            (1_704_067_200_000, "2024-01-01"),
+            (1_704_067_200_001, "2024-01-01T00:00:00.001Z"),
+        ] {
+            assert_eq!(text(|out| header_date(millis, out)), expected);
+        }
     }
 
     #[test]

@@ -94,7 +94,9 @@ fn simple_header_converter_text() {
     assert_eq!(text(&mut converter, None, Value::Float32(0.5)), "0.5");
     for (schema, value, expected) in [
         (logical(Type::Int32, "Date"), Value::Int32(19_675), "2023-11-14"),
+        (logical(Type::Int32, "Date"), Value::Int32(0), "00:00:00.000Z"),
         (logical(Type::Int32, "Time"), Value::Int32(80_000_123), "22:13:20.123Z"),
+        (logical(Type::Int64, "Timestamp"), Value::Int64(1_704_067_200_000), "2024-01-01"),
         (logical(Type::Int64, "Timestamp"), Value::Int64(1_700_000_000_123), "2023-11-14T22:13:20.123Z"),
         (logical(Type::Bytes, "Decimal").parameter("scale", "1"), Value::Bytes(Bytes::from_static(&[0xF4])), "-1.2"),
     ] {

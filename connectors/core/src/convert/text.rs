@@ -190,9 +190,11 @@ fn header_text(schema: Option<&Schema>, value: &Value, embedded: bool, out: &mut
         return Ok(());
     }
     match (schema.and_then(Logical::of), value) {
-        (Some(Logical::Date), Value::Int32(days)) => calendar::date(i64::from(*days), out),
-        (Some(Logical::Time), Value::Int32(millis)) => calendar::time(i64::from(*millis), out),
-        (Some(Logical::Timestamp), Value::Int64(millis)) => calendar::timestamp(*millis, out),
+        (Some(Logical::Date), Value::Int32(days)) => {
+            calendar::header_date(i64::from(*days) * calendar::MILLIS_PER_DAY, out);
+        }
+        (Some(Logical::Time), Value::Int32(millis)) => calendar::header_date(i64::from(*millis), out),
+        (Some(Logical::Timestamp), Value::Int64(millis)) => calendar::header_date(*millis, out),
         (_, Value::Null) => match schema.and_then(|s| s.default.as_ref()).filter(|default| !default.is_null()) {
             Some(default) => header_text(schema, default, embedded, out)?,
             None => out.extend_from_slice(b"null"),

@@ -9,7 +9,7 @@ use super::cache::SchemaCache;
 use super::cast_value::{Target, cast};
 use super::fault::in_field;
 use super::object;
-use super::options::{REPLACE_NULL, option, table};
+use super::options::{REPLACE_NULL, mapping, option, table};
 use super::side::Side;
 use super::{Fate, Made, Transform, broken};
 use crate::convert::logical::Logical;
@@ -28,7 +28,8 @@ pub(super) static OPTIONS: OptionTable = table(
             "Fields and their new types, as name:type, or one type for the whole key or value. Types are int8, int16, int32, int64, float32, float64, boolean and string.",
         )
         .required()
-        .check(|text| Spec::parse(&split_plain_list(text)).map(|_| ())),
+        .check(|text| Spec::parse(&split_plain_list(text)).map(|_| ()))
+        .whole_texts(),
         REPLACE_NULL,
     ],
     &[],
@@ -36,30 +37,55 @@ pub(super) static OPTIONS: OptionTable = table(
 
 enum Spec {
     Whole(Target),
-    Fields(Vec<(Box<str>, Target)>),
+    Fields(Vec<(Arc<str>, Target)>),
+}
+
+/// Types of Connect that nothing is cast to.
+const UNSUPPORTED: [&str; 4] = ["BYTES", "ARRAY", "MAP", "STRUCT"];
+
+/// The texts are those of Connect, whole messages; some name another option than this one.
+fn target(name: &str) -> Result<Target, String> {
+    let name = name.trim();
+    if let Some(target) = Target::named(name) {
+        return Ok(target);
+    }
+    let upper = name.to_uppercase();
+    if UNSUPPORTED.contains(&&*upper) {
+        return Err(format!(
+            "Cast transformation does not support casting to {upper}; supported types are \
+             [INT8, INT16, INT32, INT64, FLOAT32, FLOAT64, BOOLEAN, STRING]"
+        ));
+    }
+    Err(format!(
+        "Invalid value java.lang.IllegalArgumentException: No enum constant \
+         org.apache.kafka.connect.data.Schema.Type.{upper} for configuration Invalid type found in casting spec: {name}"
+    ))
 }
 
 impl Spec {
     fn parse(items: &[String]) -> Result<Self, String> {
-        let target =
-            |name: &str| Target::named(name.trim()).ok_or(format!("Invalid type found in casting spec: {name}"));
-        let mut fields = Vec::new();
+        let (mut whole, mut fields) = (None, Vec::new());
         for item in items {
-            match item.split(':').collect::<Vec<_>>()[..] {
-                [whole] if items.len() == 1 => return Ok(Self::Whole(target(whole)?)),
-                [_] => {
-                    return Err(
-                        "a type for the whole value must be the only entry; fields are written as name:type".to_owned()
-                    );
-                }
+            match mapping(item)[..] {
+                [] => whole = Some(target("")?),
+                [wanted] => whole = Some(target(wanted)?),
                 [name, wanted] => fields.push((name.trim().into(), target(wanted)?)),
-                _ => return Err(format!("Invalid cast mapping: {item}")),
+                _ => {
+                    let all = items.join(", ");
+                    return Err(format!(
+                        "Invalid value [{all}] for configuration renames: Invalid rename mapping: {item}"
+                    ));
+                }
             }
         }
-        if fields.is_empty() {
-            return Err("Must specify at least one field to cast.".to_owned());
+        match whole {
+            Some(target) if items.len() == 1 => Ok(Self::Whole(target)),
+            Some(_) => Err("Cast transformations that specify a type to cast the entire value to may only specify a \
+                            single cast in their spec"
+                .to_owned()),
+            None if fields.is_empty() => Err("Must specify at least one field to cast.".to_owned()),
+            None => Ok(Self::Fields(fields)),
         }
-        Ok(Self::Fields(fields))
     }
 
     fn target_of(&self, name: &str) -> Option<Target> {
@@ -155,8 +181,15 @@ impl Transform for Cast {
                     values[*at] = cast(Some(&field.schema), value, *target).map_err(in_field(&field.name))?;
                 }
             }
-            (Spec::Fields(_), ..) => {
-                for (key, value) in object::map(&mut datum.value, PURPOSE)? {
+            (Spec::Fields(fields), ..) => {
+                let pairs = object::map(&mut datum.value, PURPOSE)?;
+                // What is not there comes as null.
+                for (name, _) in fields {
+                    if object::find(pairs, name).is_none() {
+                        object::put(pairs, name, Value::Null);
+                    }
+                }
+                for (key, value) in pairs {
                     let Value::String(name) = key else { continue };
                     let name = name.as_str();
                     if let Some(target) = spec.target_of(&name) {

@@ -53,6 +53,21 @@ pub(super) fn whole(number: i128, scale: i32) -> Option<i128> {
     if scale >= 0 { Some(power.map_or(0, |power| number / power)) } else { number.checked_mul(power?) }
 }
 
+/// The low 64 bits of the whole part, as Java's `BigDecimal.longValue` gives them.
+pub(super) fn low_bits(number: i128, scale: i32) -> i64 {
+    match whole(number, scale) {
+        Some(whole) => whole as i64,
+        // More than 128 bits: multiplication keeps the low ones right.
+        None => number.wrapping_mul(10i128.wrapping_pow(scale.unsigned_abs())) as i64,
+    }
+}
+
+/// The nearest double to a number in digits; `NaN` and the like are none.
+pub(super) fn double(text: &str) -> Option<f64> {
+    let digits = text.bytes().all(|b| b.is_ascii_digit() || matches!(b, b'.' | b'e' | b'E' | b'+' | b'-'));
+    if digits { text.parse().ok() } else { None }
+}
+
 pub(super) fn number_of(bytes: &[u8]) -> Option<i128> {
     let first = bytes.first()?;
     let sign = if first & 0x80 == 0 { 0 } else { 0xFF };
@@ -97,6 +112,12 @@ mod tests {
         for wrong in ["", "-", ".", "x", "1.55", "1e", &"9".repeat(50)] {
             assert_eq!(unscaled(wrong, 1), None, "{wrong}");
         }
+        assert_eq!((low_bits(-1999, 2), low_bits(1 << 64, 0), low_bits(1, -64), low_bits(3, 90)), (-19, 0, 0, 0));
+        assert_eq!(low_bits(1, -40), 10i64.wrapping_pow(40));
+        assert_eq!(
+            (double("1.5e3"), double("-.5"), double("nan"), double("+inf")),
+            (Some(1500.0), Some(-0.5), None, None)
+        );
         assert_eq!((whole(-1999, 2), whole(5, -2), whole(5, 90)), (Some(-19), Some(500), Some(0)));
     }
 

@@ -1,9 +1,9 @@
 //! `DropHeaders`: takes headers off by name.
 
-use thalweg_config::{Importance, OptionKind, OptionTable, Rule, Settings};
+use thalweg_config::{Importance, OptionKind, OptionTable, Settings};
 
 use super::header_list::HeaderList;
-use super::options::{option, table};
+use super::options::{option, some_distinct_items, table};
 use super::{Fate, Made, Transform};
 use crate::error::Result;
 use crate::record::Record;
@@ -12,7 +12,8 @@ pub(super) static OPTIONS: OptionTable = table(
     "DropHeaders",
     &[option("headers", OptionKind::List, Importance::High, "Names of the headers to take off.")
         .required()
-        .rule(Rule::NotEmpty)],
+        .check(some_distinct_items)
+        .whole_texts()],
     &[],
 );
 

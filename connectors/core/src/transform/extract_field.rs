@@ -15,6 +15,7 @@ use crate::error::Result;
 use crate::record::{Record, Schema, Type, Value};
 
 const PURPOSE: &str = "field extraction";
+const NESTED: &str = "nested field access";
 
 pub(super) static OPTIONS: OptionTable = table(
     "ExtractField",
@@ -58,23 +59,26 @@ fn find(schema: &Arc<Schema>, path: &FieldPath) -> Result<Arc<Found>> {
     Ok(Arc::new(Found { steps, schema: here }))
 }
 
-/// The value at the path; null if something on the way is none or is not there.
-fn take_from_map(mut value: Value, path: &FieldPath) -> Value {
-    for name in path.steps() {
-        let Value::Map(pairs) = &mut value else { return Value::Null };
+/// The value at the path; null if something on the way is null or is not there.
+///
+/// # Errors
+/// Something on the way is neither a map nor null.
+fn take_from_map(mut value: Value, path: &FieldPath) -> Result<Value> {
+    for (level, name) in path.steps().iter().enumerate() {
+        if value.is_null() {
+            break;
+        }
+        let pairs = object::map(&mut value, if level == 0 { PURPOSE } else { NESTED })?;
         value = object::find_mut(pairs, name).map_or(Value::Null, std::mem::take);
     }
-    value
+    Ok(value)
 }
 
 impl Transform for ExtractField {
     fn apply(&mut self, record: &mut Record) -> Result<Fate> {
         let datum = self.side.of_mut(record);
         let Some(schema) = &mut datum.schema else {
-            if !datum.value.is_null() {
-                object::map(&mut datum.value, PURPOSE)?;
-                datum.value = take_from_map(std::mem::take(&mut datum.value), &self.path);
-            }
+            datum.value = take_from_map(std::mem::take(&mut datum.value), &self.path)?;
             return Ok(Fate::Keep);
         };
         if !matches!(schema.ty, Type::Struct(_)) {

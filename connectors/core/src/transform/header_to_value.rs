@@ -71,6 +71,8 @@ pub(super) struct HeaderToValue {
 /// What the schema becomes depends on the schemas of the headers as well.
 struct Known {
     schema: Arc<Schema>,
+    /// Which targets have a place in the value.
+    placed: Vec<bool>,
     headers: Vec<Option<Arc<Schema>>>,
     grown: Arc<Schema>,
 }
@@ -86,27 +88,30 @@ impl HeaderToValue {
         Ok(Box::new(Self { targets: pairs.map(target).collect(), moves, known: Vec::new() }))
     }
 
-    fn grown(&mut self, schema: &Arc<Schema>, headers: &[Option<&Header>]) -> Result<Arc<Schema>> {
+    /// The schema with the new fields. As in Debezium the structs that get one, and those around them, are
+    /// not optional any more and have no default; without a place for the field they stay what they are.
+    fn grown(&mut self, schema: &Arc<Schema>, headers: &[Option<&Header>], placed: Vec<bool>) -> Result<Arc<Schema>> {
         let same = |known: &Known| {
             let pairs = known.headers.iter().zip(headers);
             Arc::ptr_eq(&known.schema, schema)
+                && known.placed == placed
                 && pairs.into_iter().all(|(known, header)| *known == header.and_then(|h| h.schema.clone()))
         };
         let at = match self.known.iter().position(same) {
             Some(at) => at,
             None => {
                 let mut grown = Schema::clone(schema);
-                for (target, header) in self.targets.iter().zip(headers) {
+                for ((target, header), placed) in self.targets.iter().zip(headers).zip(&placed) {
                     if let Some(header) = header {
                         let field = header.schema.as_ref().ok_or_else(|| {
                             invalid(format!("the header {} has no schema, so no field can be made of it", header.name))
                         })?;
-                        grown = with_field(grown, &target.path, field)?;
+                        grown = with_field(grown, &target.path, field, *placed)?;
                     }
                 }
                 let headers = headers.iter().map(|header| header.and_then(|h| h.schema.clone())).collect();
                 self.known.truncate(KEPT - 1);
-                self.known.push(Known { schema: schema.clone(), headers, grown: Arc::new(grown) });
+                self.known.push(Known { schema: schema.clone(), placed, headers, grown: Arc::new(grown) });
                 self.known.len() - 1
             }
         };
@@ -116,8 +121,12 @@ impl HeaderToValue {
 }
 
 /// The schema with one more field. Without the structs on the way it stays as it is.
-fn with_field(mut schema: Schema, path: &[Arc<str>], field: &Arc<Schema>) -> Result<Schema> {
+fn with_field(mut schema: Schema, path: &[Arc<str>], field: &Arc<Schema>, placed: bool) -> Result<Schema> {
     let Type::Struct(fields) = &mut schema.ty else { return Ok(schema) };
+    if placed {
+        schema.optional = false;
+        schema.default = None;
+    }
     match path {
         [] => {}
         [name] => {
@@ -126,7 +135,7 @@ fn with_field(mut schema: Schema, path: &[Arc<str>], field: &Arc<Schema>) -> Res
         }
         [name, rest @ ..] => {
             if let Some(inner) = fields.iter_mut().find(|f| f.name == *name) {
-                inner.schema = Arc::new(with_field(Schema::clone(&inner.schema), rest, field)?);
+                inner.schema = Arc::new(with_field(Schema::clone(&inner.schema), rest, field, placed)?);
             }
         }
     }
@@ -141,6 +150,16 @@ fn grow(values: &mut Vec<Value>, schema: &Schema) {
             grow(inner, &field.schema);
         }
     }
+}
+
+/// Whether all structs on the way to a field are there.
+fn holds(schema: &Schema, values: &[Value], path: &[Arc<str>]) -> bool {
+    let [name, rest @ ..] = path else { return false };
+    if rest.is_empty() {
+        return true;
+    }
+    let Some(at) = schema.field_index(name) else { return false };
+    matches!(values.get(at), Some(Value::Struct(inner)) if holds(&schema.fields()[at].schema, inner, rest))
 }
 
 /// The place of a field in a value; none if a struct on the way is null or not there.
@@ -170,7 +189,9 @@ impl Transform for HeaderToValue {
         }
         let Some(schema) = record.value.schema.clone() else { return Err(not_a_struct(&record.value.value, PURPOSE)) };
         let values = object::fields(&schema, &mut record.value.value, PURPOSE)?;
-        let grown = self.grown(&schema, &found)?;
+        let has_place = |target: &Target| holds(&schema, values, &target.path);
+        let places = self.targets.iter().map(has_place).collect();
+        let grown = self.grown(&schema, &found, places)?;
         grow(values, &grown);
         let mut placed: Vec<&str> = Vec::new();
         for (target, header) in self.targets.iter().zip(found) {
@@ -222,6 +243,19 @@ mod tests {
         assert_eq!(left, ["c"]);
         let (copied, all) = done(&[NAMES[0], NAMES[1], ("operation", "copy")], change('u'));
         assert_eq!((copied, all.len()), (value, 3));
+    }
+
+    #[test]
+    fn structs_that_get_a_field_are_not_optional_any_more() {
+        let options = [NAMES[0], NAMES[1], ("operation", "copy")];
+        let after = |record: Record| {
+            let schema = run(&mut chain(CLASS, &options), with_headers(record)).unwrap().unwrap().value.schema.unwrap();
+            let at = schema.field_index("after").unwrap();
+            (schema.optional, schema.fields()[at].schema.optional)
+        };
+        assert_eq!(after(change('u')), (false, false));
+        // A delete has no place for it: what is null stays optional.
+        assert_eq!(after(change('d')), (false, true));
     }
 
     #[test]

@@ -8,7 +8,8 @@ use thalweg_config::rule::{java_pattern, regex_fault};
 use super::fault::invalid;
 use crate::error::{Error, Result};
 
-pub(super) struct JavaRegex {
+#[derive(Debug)]
+pub(crate) struct JavaRegex {
     text: Box<str>,
     whole: Regex,
     /// Finds inside of a text.
@@ -18,7 +19,7 @@ pub(super) struct JavaRegex {
 impl JavaRegex {
     /// # Errors
     /// Why it is none.
-    pub(super) fn new(text: &str) -> Result<Self, String> {
+    pub(crate) fn new(text: &str) -> Result<Self, String> {
         let pattern = java_pattern(text);
         // By itself first: `a)(b` is only balanced inside of the group below.
         let part = Regex::new(&pattern).map_err(|error| regex_fault(text, &error))?;
@@ -30,12 +31,12 @@ impl JavaRegex {
     ///
     /// # Errors
     /// An expression that needs too many steps for this text.
-    pub(super) fn matches(&self, text: &str) -> Result<bool> {
+    pub(crate) fn matches(&self, text: &str) -> Result<bool> {
         self.whole.is_match(text).map_err(|error| self.undecided(text, &error))
     }
 
     /// `text` with the first match replaced, if the expression matches the whole of it.
-    pub(super) fn replaced(&self, text: &str, replacement: &Replacement) -> Result<Option<String>> {
+    pub(crate) fn replaced(&self, text: &str, replacement: &Replacement) -> Result<Option<String>> {
         if !self.matches(text)? {
             return Ok(None);
         }
@@ -56,7 +57,7 @@ impl JavaRegex {
 
 /// A replacement text: `$1`, `${name}`, and `\` before what stands for itself.
 #[derive(Debug)]
-pub(super) struct Replacement {
+pub(crate) struct Replacement {
     pieces: Vec<Piece>,
 }
 
@@ -70,7 +71,7 @@ enum Piece {
 impl Replacement {
     /// # Errors
     /// The text for the option's message: what Java refuses when the first record comes.
-    pub(super) fn new(text: &str, regex: &JavaRegex) -> Result<Self, String> {
+    pub(crate) fn new(text: &str, regex: &JavaRegex) -> Result<Self, String> {
         let groups = regex.part.captures_len();
         let mut pieces = Vec::new();
         let mut plain = String::new();

@@ -1,253 +1,371 @@
 //! A value that is written as text in a configuration, with the type that its form suggests.
 //!
-//! Numbers take the narrowest type that holds them. What only looks like a list or a map is text.
+//! Read as Kafka Connect's `Values.parseString` reads it. Delimiters (`: , { } [ ] "`) cut the text into
+//! tokens, and the first value counts: `10:30` is the number 10. A list or map that is none, down to an
+//! unquoted word in it, leaves the whole text as it is. Numbers take the narrowest type that shows them,
+//! in a list the one type that holds all.
 
 use std::sync::Arc;
 
 use super::date_format::DateFormat;
 use super::{decimal, schemas};
 use crate::convert::calendar::MILLIS_PER_DAY;
-use crate::record::{Datum, Schema, Value};
+use crate::convert::logical::Logical;
+use crate::record::{Datum, Schema, Type, Value};
 
 /// Levels of lists and maps; what is deeper is text.
 const DEEPEST: usize = 32;
 
+/// Exponents beyond this are text: nobody means such a number.
+const LARGEST_SCALE: u32 = 6_144;
+
 /// The value that `text` states.
 pub(super) fn literal(text: &str) -> Datum {
-    if text == "null" {
-        return Datum::none();
+    match trimmed(text) {
+        "null" => return Datum::none(),
+        "true" => return boolean(true),
+        "false" => return boolean(false),
+        _ => {}
     }
-    let trimmed = text.trim();
-    if let Some(scalar) = scalar(trimmed) {
-        return scalar;
-    }
-    if trimmed.starts_with(['[', '{', '"']) {
-        let mut reader = Reader { rest: trimmed };
-        if let Some(datum) = reader.element(0)
-            && reader.rest.is_empty()
-        {
-            return datum;
-        }
-    }
-    string(text)
+    let mut tokens = Tokens { text, end: 0, seen: None };
+    let found = if tokens.take("[") {
+        tokens.list(0)
+    } else if tokens.take("{") {
+        tokens.map(0)
+    } else {
+        let token = tokens.next();
+        tokens.scalar(trimmed(token))
+    };
+    found.unwrap_or_else(|| string(text))
+}
+
+/// Blanks to Java: everything up to the space.
+fn trimmed(text: &str) -> &str {
+    text.trim_matches(|c| c <= ' ')
 }
 
 fn string(text: &str) -> Datum {
     Datum::new(schemas::string(false), Value::text(text.to_owned()))
 }
 
-/// `None`: it is text, or something with parts.
-fn scalar(text: &str) -> Option<Datum> {
-    match text {
-        "true" | "false" => return Some(Datum::new(Arc::new(Schema::boolean()), Value::Bool(text == "true"))),
-        _ => {}
-    }
-    number(text).or_else(|| time(text))
+fn boolean(flag: bool) -> Datum {
+    Datum::new(Arc::new(Schema::boolean()), Value::Bool(flag))
+}
+
+fn primitive(ty: Type, value: Value) -> Option<Datum> {
+    Some(Datum::new(Arc::new(Schema::new(ty)), value))
 }
 
 fn number(text: &str) -> Option<Datum> {
-    let (digits, scale) = decimal::parse(text)?;
-    let primitive = |ty, value| Some(Datum::new(Arc::new(Schema::new(ty)), value));
-    use crate::record::Type;
-    if let Some(whole) = decimal::rescale(digits, scale, 0) {
+    let double = decimal::double(text)?;
+    let parsed = decimal::parse(text);
+    let whole = parsed.and_then(|(digits, scale)| decimal::rescale(digits, scale, 0));
+    if let Some(whole) = whole.and_then(|whole| i64::try_from(whole).ok()) {
         return match whole {
             n if i8::try_from(n).is_ok() => primitive(Type::Int8, Value::Int8(n as i8)),
             n if i16::try_from(n).is_ok() => primitive(Type::Int16, Value::Int16(n as i16)),
             n if i32::try_from(n).is_ok() => primitive(Type::Int32, Value::Int32(n as i32)),
-            n if i64::try_from(n).is_ok() => primitive(Type::Int64, Value::Int64(n as i64)),
-            n => {
-                let schema = Schema::bytes().named("org.apache.kafka.connect.data.Decimal").versioned(1);
-                Some(Datum::new(Arc::new(schema.parameter("scale", "0")), Value::Bytes(decimal::bytes_of(n))))
-            }
+            n => primitive(Type::Int64, Value::Int64(n)),
         };
     }
-    let double: f64 = text.parse().ok()?;
-    let float: f32 = text.parse().ok()?;
-    // The narrow type only where it shows the same number.
-    if float.is_finite() && float.to_string().parse() == Ok(double) {
-        return primitive(Type::Float32, Value::Float32(float));
-    }
-    if double.is_finite() { primitive(Type::Float64, Value::Float64(double)) } else { None }
-}
-
-/// Dates and times in the three forms that Connect writes.
-fn time(text: &str) -> Option<Datum> {
-    let read = |pattern: &str| {
-        let format = DateFormat::new(pattern).ok()?;
-        format.read(text).filter(|millis| format.write(*millis) == text)
-    };
-    if !text.starts_with(|c: char| c.is_ascii_digit()) {
-        return None;
-    }
-    if let Some(millis) = read("yyyy-MM-dd") {
-        let days = i32::try_from(millis / MILLIS_PER_DAY).ok()?;
-        return Some(Datum::new(schemas::date(false), Value::Int32(days)));
-    }
-    if let Some(millis) = read("HH:mm:ss.SSS'Z'") {
-        return Some(Datum::new(schemas::time(false), Value::Int32(i32::try_from(millis).ok()?)));
-    }
-    let millis = read("yyyy-MM-dd'T'HH:mm:ss.SSS'Z'")?;
-    Some(Datum::new(schemas::timestamp(false), Value::Int64(millis)))
-}
-
-struct Reader<'a> {
-    rest: &'a str,
-}
-
-impl Reader<'_> {
-    fn took(&mut self, mark: char) -> bool {
-        match self.rest.trim_start().strip_prefix(mark) {
-            Some(rest) => {
-                self.rest = rest.trim_start();
-                true
-            }
-            None => false,
+    let scale = parsed.map(|(_, scale)| scale);
+    if scale != Some(0) && text.contains(['.', 'e', 'E']) {
+        let float = text.parse::<f32>().ok()?;
+        // The narrow type only where it shows the same number.
+        if float.is_finite() && float.to_string().parse() == Ok(double) {
+            return primitive(Type::Float32, Value::Float32(float));
+        }
+        if double.is_finite() {
+            return primitive(Type::Float64, Value::Float64(double));
         }
     }
+    let (digits, scale) = parsed.filter(|(_, scale)| scale.unsigned_abs() <= LARGEST_SCALE)?;
+    let schema = Schema::bytes().named("org.apache.kafka.connect.data.Decimal").versioned(1);
+    let schema = schema.parameter("scale", scale.to_string());
+    Some(Datum::new(Arc::new(schema), Value::Bytes(decimal::bytes_of(digits))))
+}
 
+/// Dates and times in the three forms that Connect writes; the length of the text says which.
+fn temporal(text: &str) -> Option<Datum> {
+    let text = text.replace("\\:", ":");
+    let read = |pattern: &str| DateFormat::new(pattern).ok()?.read(&text);
+    match text.len() {
+        10 => {
+            let days = i32::try_from(read("yyyy-MM-dd")? / MILLIS_PER_DAY).ok()?;
+            Some(Datum::new(schemas::date(false), Value::Int32(days)))
+        }
+        13 => {
+            let millis = i32::try_from(read("HH:mm:ss.SSS'Z'")?).ok()?;
+            Some(Datum::new(schemas::time(false), Value::Int32(millis)))
+        }
+        24 => {
+            let millis = read("yyyy-MM-dd'T'HH:mm:ss.SSS'Z'")?;
+            Some(Datum::new(schemas::timestamp(false), Value::Int64(millis)))
+        }
+        _ => None,
+    }
+}
+
+/// The delimiters of a text and what lies between them.
+struct Tokens<'a> {
+    text: &'a str,
+    /// Behind the last token that was read.
+    end: usize,
+    /// Read, but not used yet.
+    seen: Option<&'a str>,
+}
+
+impl<'a> Tokens<'a> {
+    fn is_at_end(&self) -> bool {
+        self.seen.is_none() && self.end == self.text.len()
+    }
+
+    fn read(&mut self) -> &'a str {
+        let rest = &self.text[self.end..];
+        let mut escaped = false;
+        let mut length = rest.len();
+        for (at, c) in rest.char_indices() {
+            match c {
+                '\\' => escaped = !escaped,
+                ':' | ',' | '{' | '}' | '[' | ']' | '"' if !escaped => {
+                    length = at.max(1);
+                    break;
+                }
+                _ => escaped = false,
+            }
+        }
+        self.end += length;
+        &rest[..length]
+    }
+
+    fn next(&mut self) -> &'a str {
+        self.seen.take().unwrap_or_else(|| self.read())
+    }
+
+    /// Whether `wanted` comes next, and then behind it. Tokens of blanks alone are passed for good, also
+    /// if it does not come.
+    fn take(&mut self, wanted: &str) -> bool {
+        if self.is_at_end() {
+            return false;
+        }
+        let mut token = self.next();
+        while trimmed(token).is_empty() && self.end < self.text.len() {
+            token = self.read();
+        }
+        let found = trimmed(token) == wanted;
+        self.seen = (!found).then_some(token);
+        found
+    }
+
+    /// A value in a list or map; `None` if there is none, which makes text of the whole.
     fn element(&mut self, depth: usize) -> Option<Datum> {
+        if self.take("\"") {
+            return Some(self.quoted());
+        }
+        for (word, datum) in [("null", Datum::none()), ("true", boolean(true)), ("false", boolean(false))] {
+            if self.take(word) {
+                return Some(datum);
+            }
+        }
+        if self.take("[") {
+            return self.list(depth + 1);
+        }
+        if self.take("{") {
+            return self.map(depth + 1);
+        }
+        let token = self.next();
+        self.scalar(trimmed(token))
+    }
+
+    /// A date, a time or a number, of which `token` is the first part.
+    fn scalar(&mut self, token: &str) -> Option<Datum> {
+        let first = token.chars().next()?;
+        if first.is_ascii_digit() {
+            // A time has two colons.
+            let place = self.end;
+            let complete = (0..4).all(|_| {
+                let more = !self.is_at_end();
+                if more {
+                    self.next();
+                }
+                more
+            });
+            if complete && let Some(datum) = temporal(&format!("{token}{}", &self.text[place..self.end])) {
+                return Some(datum);
+            }
+            self.end = place;
+            if let Some(datum) = temporal(token) {
+                return Some(datum);
+            }
+        }
+        if first.is_ascii_digit() || matches!(first, '+' | '-') { number(token) } else { None }
+    }
+
+    /// A text up to the closing quote. A `\` stays where it is.
+    fn quoted(&mut self) -> Datum {
+        let mut text = String::new();
+        while !self.is_at_end() {
+            if self.take("\"") {
+                break;
+            }
+            text.push_str(self.next());
+        }
+        temporal(&text).unwrap_or_else(|| string(&text))
+    }
+
+    fn list(&mut self, depth: usize) -> Option<Datum> {
         if depth > DEEPEST {
             return None;
         }
-        if self.took('[') {
-            let mut items = Vec::new();
-            while !self.took(']') {
-                if !items.is_empty() && !self.took(',') {
-                    return None;
-                }
-                items.push(self.element(depth + 1)?);
+        let mut items = Vec::new();
+        while !self.is_at_end() {
+            if self.take("]") {
+                return list_of(items);
             }
-            let schema = common(&items).map(|items| Arc::new(Schema::array(items)));
-            return Some(Datum { schema, value: Value::Array(items.into_iter().map(|item| item.value).collect()) });
-        }
-        if self.took('{') {
-            let (mut keys, mut values) = (Vec::new(), Vec::new());
-            while !self.took('}') {
-                if !keys.is_empty() && !self.took(',') {
-                    return None;
-                }
-                keys.push(self.element(depth + 1)?);
-                if !self.took(':') {
-                    return None;
-                }
-                values.push(self.element(depth + 1)?);
+            if self.take(",") {
+                return None;
             }
-            let schema = common(&keys).zip(common(&values)).map(|(keys, values)| Arc::new(Schema::map(keys, values)));
-            let pairs = keys.into_iter().zip(values).map(|(key, value)| (key.value, value.value)).collect();
-            return Some(Datum { schema, value: Value::Map(pairs) });
+            items.push(self.element(depth)?);
+            if self.take("]") {
+                return list_of(items);
+            }
+            if !self.take(",") {
+                return None;
+            }
         }
-        if let Some(quoted) = self.rest.strip_prefix('"') {
-            let (text, rest) = unquoted(quoted)?;
-            self.rest = rest.trim_start();
-            return Some(string(&text));
+        None
+    }
+
+    /// Commas between the pairs may be left out.
+    fn map(&mut self, depth: usize) -> Option<Datum> {
+        if depth > DEEPEST {
+            return None;
         }
-        let end = self.rest.find([',', ':', ']', '}', '[', '{', '"']).unwrap_or(self.rest.len());
-        let token = self.rest[..end].trim();
-        self.rest = &self.rest[end..];
-        match token {
-            "" => None,
-            "null" => Some(Datum::none()),
-            token => Some(scalar(token).unwrap_or_else(|| string(token))),
+        let (mut keys, mut values): (Vec<Datum>, Vec<Datum>) = (Vec::new(), Vec::new());
+        while !self.is_at_end() {
+            if self.take("}") {
+                return map_of(keys, values);
+            }
+            if self.take(",") {
+                return None;
+            }
+            let key = self.element(depth)?;
+            if key.is_none() || !self.take(":") {
+                return None;
+            }
+            let value = self.element(depth)?;
+            // The last value of a key counts, in the place of the first.
+            match keys.iter().position(|earlier| earlier.value == key.value) {
+                Some(at) => values[at] = value,
+                None => {
+                    keys.push(key);
+                    values.push(value);
+                }
+            }
+            self.take(",");
         }
+        None
     }
 }
 
-/// The one schema of all, nulls apart.
+fn list_of(items: Vec<Datum>) -> Option<Datum> {
+    let Some(common) = common(&items) else {
+        let values = unaligned(items)?;
+        return Some(Datum { schema: None, value: Value::Array(values) });
+    };
+    let values = items.into_iter().map(|item| aligned(&common, item)).collect::<Option<Vec<_>>>()?;
+    Some(Datum::new(Arc::new(Schema::array(common)), Value::Array(values)))
+}
+
+fn map_of(keys: Vec<Datum>, values: Vec<Datum>) -> Option<Datum> {
+    let (keys, values, schema) = match (common(&keys), common(&values)) {
+        (Some(key), Some(value)) => {
+            let keys: Option<Vec<_>> = keys.into_iter().map(|item| aligned(&key, item)).collect();
+            let values: Option<Vec<_>> = values.into_iter().map(|item| aligned(&value, item)).collect();
+            (keys?, values?, Some(Arc::new(Schema::map(key, value))))
+        }
+        _ => (unaligned(keys)?, unaligned(values)?, None),
+    };
+    Some(Datum { schema, value: Value::Map(keys.into_iter().zip(values).collect()) })
+}
+
+/// Values of different types, without a schema. `None` if one means nothing without its own.
+fn unaligned(items: Vec<Datum>) -> Option<Vec<Value>> {
+    let lost = |item: &Datum| item.schema.as_ref().is_some_and(|schema| is_logical(schema));
+    if items.iter().any(lost) { None } else { Some(items.into_iter().map(|item| item.value).collect()) }
+}
+
+fn is_logical(schema: &Schema) -> bool {
+    match &schema.ty {
+        Type::Array(items) => is_logical(items),
+        Type::Map(keys, values) => is_logical(keys) || is_logical(values),
+        _ => Logical::of(schema).is_some(),
+    }
+}
+
+/// The one schema for all, nulls apart: of numbers the widest type, of equal types the last one's schema.
 fn common(items: &[Datum]) -> Option<Arc<Schema>> {
-    let mut schemas = items.iter().filter(|item| !item.is_none()).map(|item| item.schema.as_ref());
-    let first = schemas.next()??;
-    if !schemas.all(|schema| schema == Some(first)) {
+    let mut common: Option<&Arc<Schema>> = None;
+    for item in items.iter().filter(|item| !item.is_none()) {
+        let schema = item.schema.as_ref()?;
+        common = Some(match common {
+            Some(earlier) => wider(earlier, schema)?,
+            None => schema,
+        });
+    }
+    common.cloned()
+}
+
+fn wider<'a>(earlier: &'a Arc<Schema>, later: &'a Arc<Schema>) -> Option<&'a Arc<Schema>> {
+    match (width(earlier), width(later)) {
+        (Some(a), Some(b)) => Some(if a > b { earlier } else { later }),
+        _ => (std::mem::discriminant(&earlier.ty) == std::mem::discriminant(&later.ty)).then_some(later),
+    }
+}
+
+/// Numbers in the order of what they hold.
+fn width(schema: &Schema) -> Option<u8> {
+    Some(match schema.ty {
+        Type::Int8 => 1,
+        Type::Int16 => 2,
+        Type::Int32 => 3,
+        Type::Int64 => 4,
+        Type::Float32 => 5,
+        Type::Float64 => 6,
+        _ => return None,
+    })
+}
+
+/// A value of the common schema. `None` for a null and for dates and times among others, which Connect
+/// does not convert either.
+fn aligned(common: &Schema, item: Datum) -> Option<Value> {
+    let own = item.schema?;
+    if *own == *common {
+        return Some(item.value);
+    }
+    if is_logical(&own) {
         return None;
     }
-    if items.iter().any(Datum::is_none) {
-        return Some(Arc::new(Schema::clone(first).optional()));
+    let whole = match &item.value {
+        Value::Int8(n) => Some(i64::from(*n)),
+        Value::Int16(n) => Some(i64::from(*n)),
+        Value::Int32(n) => Some(i64::from(*n)),
+        Value::Int64(n) => Some(*n),
+        _ => None,
+    };
+    match (&common.ty, whole, item.value) {
+        (Type::Int16, Some(n), _) => i16::try_from(n).ok().map(Value::Int16),
+        (Type::Int32, Some(n), _) => i32::try_from(n).ok().map(Value::Int32),
+        (Type::Int64, Some(n), _) => Some(Value::Int64(n)),
+        (Type::Float32, Some(n), _) => Some(Value::Float32(n as f64 as f32)),
+        (Type::Float64, Some(n), _) => Some(Value::Float64(n as f64)),
+        (Type::Float64, None, Value::Float32(n)) => Some(Value::Float64(f64::from(n))),
+        // Lists and maps whose parts differ stay as they are.
+        (Type::Array(_) | Type::Map(..), None, value) if !is_logical(common) => Some(value),
+        _ => None,
     }
-    Some(first.clone())
-}
-
-/// The text up to the closing quote, and what follows it.
-fn unquoted(quoted: &str) -> Option<(String, &str)> {
-    let mut text = String::new();
-    let mut chars = quoted.char_indices();
-    while let Some((at, c)) = chars.next() {
-        match c {
-            '\\' => text.push(chars.next()?.1),
-            '"' => return Some((text, &quoted[at + 1..])),
-            c => text.push(c),
-        }
-    }
-    None
 }
 
 #[cfg(test)]
-mod tests {
-    #![allow(clippy::unwrap_used, clippy::expect_used, clippy::panic)]
-    use proptest::prelude::*;
-
-    use super::*;
-    use crate::convert::{Converter, SimpleHeaderConverter, Written};
-
-    fn shown(text: &str) -> String {
-        let datum = literal(text);
-        let mut out = Vec::new();
-        match SimpleHeaderConverter.convert_datum(&"t".into(), &datum, &mut out).unwrap() {
-            Written::Null => "(null)".to_owned(),
-            Written::Bytes => String::from_utf8(out).unwrap(),
-            Written::Waiting => unreachable!("it asks nobody"),
-        }
-    }
-
-    #[test]
-    fn numbers_have_the_narrowest_type() {
-        for (text, value) in [
-            ("7", Value::Int8(7)),
-            ("-129", Value::Int16(-129)),
-            ("40000", Value::Int32(40_000)),
-            ("3000000000", Value::Int64(3_000_000_000)),
-            ("2.5", Value::Float32(2.5)),
-            ("1.23456789012", Value::Float64(1.234_567_890_12)),
-            ("true", Value::Bool(true)),
-            ("null", Value::Null),
-            ("True", Value::text("True")),
-            ("1.2.3", Value::text("1.2.3")),
-            ("", Value::text("")),
-            (" a ", Value::text(" a ")),
-        ] {
-            assert_eq!(literal(text).value, value, "{text}");
-        }
-        let big = literal("9223372036854775808");
-        assert_eq!(big.schema.unwrap().name.as_deref(), Some("org.apache.kafka.connect.data.Decimal"));
-    }
-
-    #[test]
-    fn shown_as_written() {
-        for text in [
-            "2023-11-14",
-            "22:13:20.123Z",
-            "2023-11-14T22:13:20.123Z",
-            "[1,2]",
-            "[]",
-            r#"["a","b"]"#,
-            r#"{"a":1,"b":[2]}"#,
-            "[not a list",
-            "2023-11-14 10:00",
-            "9223372036854775808",
-        ] {
-            assert_eq!(shown(text), text);
-        }
-        assert_eq!(shown("[ 1 , null ]"), "[1,null]");
-        assert_eq!(shown(r#""quoted""#), "quoted");
-        assert_eq!(
-            literal("[1,null]").schema.unwrap().ty,
-            Schema::array(Schema::new(crate::record::Type::Int8).optional()).ty
-        );
-        assert_eq!(literal(r#"[1,"a"]"#).schema, None);
-    }
-
-    proptest! {
-        #[test]
-        fn any_text_is_a_value(text in "[\\[\\]{}:,\"\\\\a0-9. -]{0,16}") {
-            let _ = shown(&text);
-        }
-    }
-}
+#[path = "tests/literal.rs"]
+mod tests;

@@ -6,13 +6,13 @@
 use std::sync::Arc;
 
 use bytes::Bytes;
-use thalweg_config::{Importance, OptionKind, OptionTable, Rule, Settings};
+use thalweg_config::{Importance, OptionKind, OptionTable, Settings};
 
 use super::cache::SchemaCache;
 use super::decimal;
 use super::fault::{in_field, invalid};
 use super::object;
-use super::options::{REPLACE_NULL, not_empty, option, table};
+use super::options::{REPLACE_NULL, not_empty, option, some_distinct_items, table};
 use super::side::Side;
 use super::{Fate, Made, Transform};
 use crate::convert::fault::kind_name;
@@ -25,7 +25,10 @@ const PURPOSE: &str = "mask fields";
 pub(super) static OPTIONS: OptionTable = table(
     "MaskField",
     &[
-        option("fields", OptionKind::List, Importance::High, "Fields to mask.").required().rule(Rule::NotEmpty),
+        option("fields", OptionKind::List, Importance::High, "Fields to mask.")
+            .required()
+            .check(some_distinct_items)
+            .whole_texts(),
         option(
             "replacement",
             OptionKind::String,
@@ -83,18 +86,20 @@ fn zero(schema: Option<&Schema>, value: &Value) -> Result<Value> {
 
 fn replaced(schema: Option<&Schema>, value: &Value, text: &Arc<str>) -> Result<Value> {
     let logical = schema.and_then(Logical::of);
+    let long = || decimal::parse(text).map(|(number, scale)| decimal::low_bits(number, scale));
     let masked = match (logical, value) {
         (_, Value::Null) => Some(Value::Null),
         (Some(Logical::Decimal), Value::Bytes(_)) => {
             let scale = schema.map_or(Ok(0), decimal_scale).map_err(invalid)?;
             decimal::unscaled(text, scale).map(Value::Bytes)
         }
-        (None, Value::Int8(_)) => text.parse().ok().map(Value::Int8),
-        (None, Value::Int16(_)) => text.parse().ok().map(Value::Int16),
-        (None, Value::Int32(_)) => text.parse().ok().map(Value::Int32),
-        (None, Value::Int64(_)) => text.parse().ok().map(Value::Int64),
-        (None, Value::Float32(_)) => text.parse().ok().map(Value::Float32),
-        (None, Value::Float64(_)) => text.parse().ok().map(Value::Float64),
+        // As Connect reads it: any decimal, of which an integer keeps the low bits of the whole part.
+        (None, Value::Int8(_)) => long().map(|n| Value::Int8(n as i8)),
+        (None, Value::Int16(_)) => long().map(|n| Value::Int16(n as i16)),
+        (None, Value::Int32(_)) => long().map(|n| Value::Int32(n as i32)),
+        (None, Value::Int64(_)) => long().map(Value::Int64),
+        (None, Value::Float32(_)) => decimal::double(text).map(|n| Value::Float32(n as f32)),
+        (None, Value::Float64(_)) => decimal::double(text).map(Value::Float64),
         (None, Value::String(_)) => Some(Value::String(Text::Shared(text.clone()))),
         (_, other) => {
             let kind = kind_name(other);

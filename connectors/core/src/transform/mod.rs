@@ -44,7 +44,7 @@ mod header_to_value;
 mod hoist_field;
 mod insert_field;
 mod insert_header;
-mod java_regex;
+pub(crate) mod java_regex;
 mod literal;
 mod logical_topic_router;
 mod mask_field;

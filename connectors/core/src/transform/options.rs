@@ -79,6 +79,39 @@ pub fn not_empty(text: &str) -> Result<(), String> {
     if text.is_empty() { Err("String must be non-empty".to_owned()) } else { Ok(()) }
 }
 
+/// Items that are there and differ. The texts are whole messages, in which `{name}` is the option's name.
+pub(super) fn distinct_items(text: &str) -> Result<(), String> {
+    if text.trim().is_empty() {
+        return Ok(());
+    }
+    let items: Vec<&str> = text.split(',').map(str::trim).collect();
+    let again = (1..items.len()).any(|at| items[..at].contains(&items[at]));
+    let empty = items.contains(&"");
+    match (again, empty) {
+        (true, _) => Err("Configuration '{name}' values must not be duplicated.".to_owned()),
+        (_, true) => Err("Configuration '{name}' values must not be empty.".to_owned()),
+        _ => Ok(()),
+    }
+}
+
+/// [`distinct_items`], and at least one.
+pub(super) fn some_distinct_items(text: &str) -> Result<(), String> {
+    if text.trim().is_empty() {
+        let text = "Configuration '{name}' must not be empty. Valid values include: any non-empty value";
+        return Err(text.to_owned());
+    }
+    distinct_items(text)
+}
+
+/// The parts of `a:b`; empty ones at the end do not count, as in Java.
+pub(super) fn mapping(item: &str) -> Vec<&str> {
+    let mut parts: Vec<&str> = item.split(':').collect();
+    while parts.last().is_some_and(|part| part.is_empty()) {
+        parts.pop();
+    }
+    parts
+}
+
 pub(super) fn not_empty_list(text: &str) -> Result<(), String> {
     let items = thalweg_config::rule::split_plain_list(text);
     if items.is_empty() { Err("Empty list".to_owned()) } else { Ok(()) }

@@ -55,11 +55,13 @@ impl PartitionRouting {
     }
 }
 
-/// The value at the path; `None` if there is none.
+/// The value at the path, a default in place of a null; `None` if there is none.
 fn find<'a>(schema: &'a Schema, values: &'a [Value], path: &[Box<str>], row: &str) -> Option<(&'a Schema, &'a Value)> {
     let (name, rest) = path.split_first()?;
-    let name = if &**name == "change" { row } else { name };
+    // By itself `change` is a name like any other.
+    let name = if &**name == "change" && !rest.is_empty() { row } else { name };
     let (schema, value) = field(schema, values, name)?;
+    let value = schema.default.as_ref().filter(|_| value.is_null()).unwrap_or(value);
     match (rest, value) {
         (_, Value::Null) => None,
         ([], value) => Some((schema, value)),
@@ -194,6 +196,10 @@ mod tests {
         for other in [change('t'), heartbeat(), record(Datum::none())] {
             assert_eq!(partition("op,ts_ms", "7", other), None);
         }
+        // The default stands for the null, and `change` alone is no field.
+        let hash = "false".encode_utf16().fold(0i32, |h, unit| h.wrapping_mul(31).wrapping_add(i32::from(unit)));
+        assert_eq!(partition("source.snapshot", "7", change('c')), Some((hash & i32::MAX) % 7));
+        assert_eq!(partition("change", "7", change('c')), None);
         let options = [("partition.payload.fields", "source"), ("partition.topic.num", "3")];
         assert!(refused(&mut chain(CLASS, &options), change('c')).contains("cannot follow from a struct"));
     }

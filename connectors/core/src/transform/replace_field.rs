@@ -7,7 +7,7 @@ use thalweg_config::{Importance, OptionKind, OptionTable, Settings};
 use super::cache::SchemaCache;
 use super::fault::invalid;
 use super::object::{self, Pairs};
-use super::options::{REPLACE_NULL, option, table};
+use super::options::{REPLACE_NULL, distinct_items, mapping, option, table};
 use super::side::Side;
 use super::{Fate, Made, Transform, broken};
 use crate::error::Result;
@@ -20,9 +20,13 @@ pub(super) static OPTIONS: OptionTable = table(
     &[
         option("exclude", OptionKind::List, Importance::Medium, "Fields to leave out; wins over include.")
             .default("")
+            .check(distinct_items)
+            .whole_texts()
             .aliases(&["blacklist"]),
         option("include", OptionKind::List, Importance::Medium, "Fields to keep. Unset: all that are not left out.")
             .default("")
+            .check(distinct_items)
+            .whole_texts()
             .aliases(&["whitelist"]),
         option("renames", OptionKind::List, Importance::Medium, "New names of fields, as old:new.")
             .default("")
@@ -37,8 +41,8 @@ type Renames = Vec<(Box<str>, Arc<str>)>;
 fn renames(items: &[String]) -> Result<Renames, String> {
     items
         .iter()
-        .map(|item| match item.split(':').collect::<Vec<_>>()[..] {
-            [old, new] => Ok((old.trim().into(), new.trim().into())),
+        .map(|item| match mapping(item)[..] {
+            [old, new] => Ok((old.into(), new.into())),
             _ => Err(format!("Invalid rename mapping: {item}")),
         })
         .collect()

@@ -2,12 +2,12 @@
 
 use std::sync::Arc;
 
-use thalweg_config::{Importance, OptionKind, OptionTable, Rule, Settings};
+use thalweg_config::{Importance, OptionKind, OptionTable, Settings};
 
 use super::cache::SchemaCache;
 use super::fault::missing;
 use super::object;
-use super::options::{REPLACE_NULL, option, table};
+use super::options::{REPLACE_NULL, option, some_distinct_items, table};
 use super::{Fate, Made, Transform};
 use crate::error::Result;
 use crate::record::{Datum, Field, Record, Schema, Text, Type, Value};
@@ -19,7 +19,8 @@ pub(super) static OPTIONS: OptionTable = table(
     &[
         option("fields", OptionKind::List, Importance::High, "Fields of the value that make the key, in order.")
             .required()
-            .rule(Rule::NotEmpty),
+            .check(some_distinct_items)
+            .whole_texts(),
         REPLACE_NULL,
     ],
     &[],

@@ -5,6 +5,7 @@
 
 use fancy_regex::Regex;
 use thalweg_config::rule::split_plain_list as split_list;
+use thalweg_core::naming::NAMING_STRATEGIES;
 
 use crate::lenient_json::parse_documents;
 
@@ -67,12 +68,10 @@ pub(super) fn regex(text: &str) -> Check {
 }
 
 pub(super) fn topic_naming(class: &str) -> Check {
-    const DEFAULTS: [&str; 2] =
-        ["io.debezium.schema.SchemaTopicNamingStrategy", "io.debezium.schema.DefaultTopicNamingStrategy"];
-    if DEFAULTS.contains(&class.trim()) {
+    if NAMING_STRATEGIES.contains(&class.trim()) {
         return Ok(());
     }
-    Err(format!("{class} is not supported; remove the property, and rename topics with a transformation instead"))
+    Err(format!("{class} is not supported; write one of {}", NAMING_STRATEGIES.join(", ")))
 }
 
 pub(super) const TRANSACTION_FACTORY: &str = "io.debezium.pipeline.txmetadata.DefaultTransactionMetadataFactory";

@@ -11,12 +11,13 @@ use bson::Document;
 use fancy_regex::Regex;
 use thalweg_config::rule::split_plain_list;
 use thalweg_config::{Parsed, Properties, Secret, Settings};
+use thalweg_core::naming::NamingStrategy;
 use thalweg_core::notification::Notifier;
 use thalweg_core::signal::Channels;
 use thalweg_core::snapshot::Strategy;
 use thalweg_core::{Error, repstance};
 
-use super::{FILTER_OVERRIDES, validate};
+use super::{FILTER_OVERRIDES, naming_strategy, validate};
 use crate::extended_json::JsonMode;
 use crate::fields::FieldSelector;
 use crate::filter::{FilterLists, MatchMode, NameList};
@@ -242,6 +243,7 @@ pub struct TopicConfig {
     pub heartbeat_name: Option<String>,
     /// Last part of the name of the transaction topic.
     pub transaction: String,
+    pub strategy: NamingStrategy,
 }
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -318,6 +320,7 @@ impl MongoConfig {
                     .unwrap_or_default(),
                 heartbeat_name: text("topic.heartbeat.name"),
                 transaction: s.text_or_empty("topic.transaction").to_owned(),
+                strategy: naming_strategy(s).map_err(|(name, text)| Error::config(format!("{name}: {text}")))?,
             },
             heartbeat_interval: s.millis("heartbeat.interval.ms"),
             batch_size: count(s, "max.batch.size"),

@@ -20,6 +20,14 @@ const fn signal(name: &'static str, kind: OptionKind, display: &'static str, doc
     option(name, kind, display, doc)
 }
 
+/// Options of the regex strategies that only concern tables.
+const fn key_of_topic(name: &'static str, kind: OptionKind) -> OptionDef {
+    option(name, kind, name, "Accepted; keys of documents have no field but `id`, in Debezium as well.")
+        .importance(Importance::Low)
+        .inert("keys of documents have no field but id, in Debezium as well")
+        .unpublished()
+}
+
 pub(super) const OPTIONS: &[OptionDef] = &[
     option(
         "converters",
@@ -55,7 +63,9 @@ pub(super) const OPTIONS: &[OptionDef] = &[
         "topic.naming.strategy",
         OptionKind::Class,
         "Topic naming strategy class",
-        "Only the default: <topic.prefix>.<database>.<collection>.",
+        "How topics of collections are named. Schema..., Default...: <topic.prefix>.<database>.<collection>, with `_` for \
+         characters that Kafka refuses. ...Unicode...: with `_u` and the character's code in hex instead, also for `_`. \
+         ...Regex...: the plain name, changed by `topic.regex` and `topic.replacement`.",
     )
     .default("io.debezium.schema.SchemaTopicNamingStrategy")
     .check(checks::topic_naming),
@@ -130,6 +140,29 @@ pub(super) const OPTIONS: &[OptionDef] = &[
     .check(topic_name_chars),
     shared("topic.heartbeat.name"),
     shared("topic.delimiter"),
+    option(
+        "topic.regex",
+        OptionKind::String,
+        "Topic regex",
+        "With a regex strategy of `topic.naming.strategy`: topics whose whole name it matches get the name that \
+         `topic.replacement` makes of it.",
+    )
+    .importance(Importance::Low)
+    .width(Width::Long)
+    .unpublished(),
+    option(
+        "topic.replacement",
+        OptionKind::String,
+        "Topic replacement",
+        "With a regex strategy: the new name of a topic, with groups of `topic.regex` as $1 or ${name}.",
+    )
+    .importance(Importance::Low)
+    .width(Width::Long)
+    .unpublished(),
+    key_of_topic("topic.key.enforce.uniqueness", OptionKind::Boolean),
+    key_of_topic("topic.key.field.name", OptionKind::String),
+    key_of_topic("topic.key.field.regex", OptionKind::String),
+    key_of_topic("topic.key.field.replacement", OptionKind::String),
     shared("topic.cache.size").inert("names are kept per collection"),
     shared("topic.transaction"),
     signal(

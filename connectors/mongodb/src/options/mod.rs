@@ -15,6 +15,7 @@ use thalweg_config::RegexList;
 use thalweg_config::debezium::DEBEZIUM_CHECKS;
 use thalweg_config::rule::split_plain_list;
 use thalweg_config::{OptionDef, OptionTable, Properties, Settings, Validation};
+use thalweg_core::naming::NamingStrategy;
 
 pub use config::*;
 
@@ -63,10 +64,20 @@ pub static TABLE: OptionTable = OptionTable {
         credentials,
         custom_snapshot,
         spread,
+        naming,
         DEBEZIUM_CHECKS[0],
         DEBEZIUM_CHECKS[1],
     ],
 };
+
+fn naming(s: &Settings) -> Vec<(&'static str, String)> {
+    naming_strategy(s).err().into_iter().collect()
+}
+
+fn naming_strategy(s: &Settings) -> Result<NamingStrategy, (&'static str, String)> {
+    let text = |name| s.text_or_empty(name);
+    NamingStrategy::new(text("topic.naming.strategy").trim(), text("topic.regex"), text("topic.replacement"))
+}
 
 fn spread(s: &Settings) -> Vec<(&'static str, String)> {
     let bare = s.bool("thalweg.snapshot.spread") && !s.bool("thalweg.snapshot.resume");

@@ -136,6 +136,28 @@ fn missing_and_malformed_values() {
 }
 
 #[test]
+fn strategies_for_the_names_of_topics() {
+    let strategy = |name: &str| format!("io.debezium.schema.{name}TopicNamingStrategy");
+    let topic = |more: &[(&str, &str)]| {
+        let naming = thalweg_core::naming::TopicNaming::new(crate::schema::naming_rules(&config(more)));
+        naming.collection(&["d", "a_1"]).topic.to_string()
+    };
+    let unicode = strategy("DefaultUnicode");
+    assert!(topic(&[("topic.naming.strategy", &unicode)]).ends_with(".d.a_u005f1"));
+    for regex in [strategy("DefaultRegex"), strategy("SchemaRegex")] {
+        let class = ("topic.naming.strategy", regex.as_str());
+        assert_eq!(topic(&[class, ("topic.regex", r".*\.(\w+)_\d"), ("topic.replacement", "all.$1")]), "all.a");
+        assert_eq!(errors(&[class]), ["topic.regex: A value is required"]);
+        assert_eq!(
+            errors(&[class, ("topic.regex", "a")]),
+            ["topic.replacement: topic.replacement must be non-empty if topic.regex is set."]
+        );
+    }
+    let odd = errors(&[("topic.naming.strategy", "my.Strategy")]);
+    assert!(odd[0].contains("my.Strategy is not supported; write one of"), "{odd:?}");
+}
+
+#[test]
 fn cfg_05_queue_and_batch_limits() {
     assert_eq!(
         errors(&[("max.queue.size", "0")]),

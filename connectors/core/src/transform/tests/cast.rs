@@ -90,6 +90,7 @@ fn fields_without_a_schema() {
     let mut chain = chain(CLASS, &[("spec", "a:int8,b:string")]);
     let pairs = vec![("a", Value::text("3")), ("b", Value::Null), ("c", Value::Int32(1))];
     assert_eq!(json(&value(&mut chain, free(pairs))), r#"{"a":3,"b":null,"c":1}"#);
+    assert_eq!(json(&value(&mut chain, free(vec![("b", Value::Int32(1))]))), r#"{"b":"1","a":null}"#);
     assert!(value(&mut chain, Datum::none()).is_none());
     assert_eq!(json(&run(&mut chain, heartbeat()).unwrap().unwrap().value), r#"{"ts_ms":5}"#);
 }

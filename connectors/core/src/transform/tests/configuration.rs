@@ -2,7 +2,7 @@
 use super::*;
 use crate::error::ErrorKind;
 use crate::transform::classes;
-use crate::transform::support::faults;
+use crate::transform::support::{faults, free, json, value};
 
 fn properties(pairs: &[(&str, &str)]) -> Properties {
     pairs.iter().map(|(k, v)| ((*k).to_owned(), (*v).to_owned())).collect()
@@ -256,7 +256,11 @@ fn options_of_single_classes() {
     type Case<'a> = (&'a str, &'a [(&'a str, &'a str)], &'a str);
     let wrong: &[Case<'_>] = &[
         ("RegexRouter", &[("regex", "a"), ("replacement", "$1")], "transforms.t.replacement: Invalid replacement"),
-        ("ReplaceField$Key", &[("renames", "a")], "configuration renames: Invalid rename mapping: a"),
+        (
+            "ReplaceField$Key",
+            &[("renames", "a")],
+            "Invalid value [a] for configuration renames: Invalid rename mapping: a",
+        ),
         ("InsertField$Key", &[], "No field insertion configured"),
         (
             "InsertField$Key",
@@ -268,14 +272,49 @@ fn options_of_single_classes() {
             &[("offset.field", "f"), ("topic.field", "t")],
             "transforms.t.offset.field is not supported",
         ),
-        ("ValueToKey", &[("fields", "")], "configuration fields: Empty list"),
+        (
+            "ValueToKey",
+            &[("fields", "")],
+            "Configuration 'fields' must not be empty. Valid values include: any non-empty value",
+        ),
         ("ExtractField$Value", &[("field", "`a"), ("field.syntax.version", "V2")], "Incomplete backtick pair"),
         ("ExtractField$Value", &[("field", "a"), ("field.syntax.version", "V3")], "configuration field.syntax.version"),
         ("TimestampConverter$Key", &[("target.type", "string")], "transforms.t.format"),
         ("TimestampConverter$Key", &[("target.type", "unix"), ("format", "ww")], "pattern letter 'w'"),
         ("TimestampConverter$Key", &[("target.type", "x")], "configuration target.type: String must be one of"),
-        ("Cast$Key", &[("spec", "int32,a:int8")], "must be the only entry"),
-        ("Cast$Key", &[("spec", "a:bytes")], "configuration spec: Invalid type found in casting spec: bytes"),
+        (
+            "Cast$Key",
+            &[("spec", "int32,a:int8")],
+            "Cast transformations that specify a type to cast the entire value to may only specify a single cast",
+        ),
+        (
+            "Cast$Key",
+            &[("spec", "a:bytes")],
+            "Cast transformation does not support casting to BYTES; supported types are [INT8, INT16, INT32, INT64, FLOAT32, FLOAT64, BOOLEAN, STRING]",
+        ),
+        (
+            "Cast$Key",
+            &[("spec", "a:x")],
+            "Invalid value java.lang.IllegalArgumentException: No enum constant org.apache.kafka.connect.data.Schema.Type.X for configuration Invalid type found in casting spec: x",
+        ),
+        (
+            "Cast$Key",
+            &[("spec", "a:b:c")],
+            "Invalid value [a:b:c] for configuration renames: Invalid rename mapping: a:b:c",
+        ),
+        ("ValueToKey", &[("fields", "a,a")], "Configuration 'fields' values must not be duplicated."),
+        ("MaskField$Key", &[("fields", "a,,b")], "Configuration 'fields' values must not be empty."),
+        ("DropHeaders", &[("headers", "")], "Configuration 'headers' must not be empty."),
+        ("ReplaceField$Key", &[("exclude", "a,b,a")], "Configuration 'exclude' values must not be duplicated."),
+        ("HeaderFrom$Key", &[("fields", ""), ("headers", "")], "Invalid value [] for configuration"),
+        ("HeaderFrom$Key", &[("fields", "a"), ("headers", "c"), ("operation", "Move")], "one of: move, copy"),
+        ("TimestampConverter$Key", &[("target.type", "timestamp")], "one of: string, unix, Date, Time, Timestamp"),
+        (
+            "TimestampConverter$Key",
+            &[("target.type", "unix"), ("unix.precision", "Seconds")],
+            "one of: nanoseconds, microseconds, milliseconds, seconds",
+        ),
+        ("MaskField$Key", &[("fields", "a"), ("replacement", "  ")], "String must be non-empty"),
         ("Cast$Key", &[("spec", "")], "Must specify at least one field to cast."),
         ("SetSchemaMetadata$Key", &[], "Neither schema name nor version configured"),
         ("SetSchemaMetadata$Key", &[("schema.version", "x")], "Not a number of type INT"),
@@ -291,6 +330,33 @@ fn options_of_single_classes() {
         let found = faults(class, options);
         assert!(found.iter().any(|text| text.contains(expected)), "{class} {options:?}: {found:?}");
     }
+}
+
+#[test]
+fn what_connect_takes_is_taken() {
+    for (class, options) in [
+        ("ReplaceField$Key", &[("renames", "a:b:,:c"), ("include", "")][..]),
+        ("Cast$Key", &[("spec", "a: INT8 ,b:string:")]),
+        ("HeaderFrom$Key", &[("fields", "a,a"), ("headers", "b,b"), ("operation", " move ")]),
+        ("TimestampConverter$Key", &[("target.type", " Timestamp ")]),
+        ("ExtractField$Key", &[("field", "a"), ("field.syntax.version", "v2")]),
+    ] {
+        assert_eq!(faults(class, options), Vec::<String>::new(), "{class}");
+    }
+}
+
+#[test]
+fn texts_lose_the_blanks_around_them() {
+    let config = properties(&[
+        ("transforms", "t"),
+        ("transforms.t.type", "InsertField$Value"),
+        ("transforms.t.static.field", " site "),
+        ("transforms.t.static.value", " eu "),
+    ]);
+    let validation = validate(&config, &TransformClasses::default());
+    assert_eq!(validation.option("transforms.t.static.value").unwrap().value.as_deref(), Some("eu"));
+    let mut chain = Chain::from_config(&config, &TransformClasses::default()).unwrap();
+    assert_eq!(json(&value(&mut chain, free(vec![]))), r#"{"site":"eu"}"#);
 }
 
 #[test]

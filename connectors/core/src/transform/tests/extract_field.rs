@@ -50,7 +50,10 @@ fn without_a_schema() {
     assert!(value(&mut chain_a, free(vec![])).value.is_null());
     let mut deep = chain(CLASS, &[("field", "o.x"), ("field.syntax.version", "V2")]);
     assert_eq!(value(&mut deep, free(vec![("o", map(vec![("x", Value::Bool(true))]))])).value, Value::Bool(true));
-    assert!(value(&mut deep, free(vec![("o", Value::Int32(1))])).value.is_null());
+    assert!(value(&mut deep, free(vec![("o", Value::Null)])).value.is_null());
+    assert!(value(&mut deep, free(vec![])).value.is_null());
+    let refused = refusal(&mut deep, free(vec![("o", Value::Int32(1))]));
+    assert!(refused.contains("in absence of schema for [nested field access]"), "{refused}");
 }
 
 #[test]

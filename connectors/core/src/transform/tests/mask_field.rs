@@ -48,6 +48,31 @@ fn replacements() {
 }
 
 #[test]
+fn numbers_are_read_as_decimals() {
+    let masked = |given: Value, text: &str| {
+        let mut chain = chain(CLASS, &[("fields", "n"), ("replacement", text)]);
+        let Value::Map(pairs) = value(&mut chain, free(vec![("n", given)])).value else { panic!() };
+        pairs[0].1.clone()
+    };
+    for (given, text, expected) in [
+        (Value::Int32(9), "1.5", Value::Int32(1)),
+        (Value::Int32(9), "1e3", Value::Int32(1000)),
+        (Value::Int32(9), "-1.9", Value::Int32(-1)),
+        (Value::Int8(9), "300", Value::Int8(44)),
+        (Value::Int16(9), "65537", Value::Int16(1)),
+        (Value::Int64(9), "18446744073709551617", Value::Int64(1)),
+        (Value::Float32(9.0), " 1.5 ", Value::Float32(1.5)),
+        (Value::Float64(9.0), "1e3", Value::Float64(1000.0)),
+    ] {
+        assert_eq!(masked(given, text), expected, "{text}");
+    }
+    for text in ["nan", "inf", "1x"] {
+        let mut chain = chain(CLASS, &[("fields", "n"), ("replacement", text)]);
+        assert!(refusal(&mut chain, free(vec![("n", Value::Float64(1.0))])).contains("Unable to convert"), "{text}");
+    }
+}
+
+#[test]
 fn what_is_refused() {
     let mut text = chain(CLASS, &[("fields", "i"), ("replacement", "***")]);
     assert!(refusal(&mut text, row()).ends_with("Unable to convert *** to 32-bit integer (field i)"));

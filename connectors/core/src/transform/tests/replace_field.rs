@@ -45,6 +45,13 @@ fn without_a_schema() {
 }
 
 #[test]
+fn renames_are_read_as_java_splits() {
+    let mut chain = chain(CLASS, &[("renames", "a:alpha:,d : x")]);
+    let pairs = vec![("a", Value::Int32(1)), ("d", Value::Int32(2)), ("d ", Value::Int32(3))];
+    assert_eq!(json(&value(&mut chain, free(pairs))), r#"{"alpha":1,"d":2," x":3}"#);
+}
+
+#[test]
 fn nulls_and_other_records_pass() {
     let mut chain = chain(CLASS, &[("exclude", "c"), ("renames", "a:alpha")]);
     assert!(value(&mut chain, Datum::none()).is_none());
