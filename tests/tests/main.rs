@@ -16,6 +16,7 @@ mod program;
 mod reference;
 mod refusals;
 mod repstance;
+mod rows;
 mod secrets;
 mod services;
 mod sharded;

@@ -1,6 +1,5 @@
 //! Signals from every channel, and an incremental snapshot whose owner dies.
 
-use std::collections::BTreeMap;
 use std::time::Duration;
 
 use anyhow::{Context, Result};
@@ -10,6 +9,7 @@ use rdkafka::producer::{FutureProducer, FutureRecord};
 use serde_json::{Value, json};
 use thalweg_tests::{Cluster, Topic, until};
 
+use crate::rows::Rows;
 use crate::shared::{connector, kafka, mongo, unique, with};
 
 const SOON: Duration = Duration::from_secs(60);
@@ -168,8 +168,7 @@ async fn an_incremental_snapshot_goes_on_where_its_owner_died() -> Result<()> {
     let mut cluster = Cluster::start(3, &broker.bootstrap(), &[]).await?;
     let (name, database) = (unique("chunks"), unique("db"));
     let db = set.client().await?.database(&database);
-    let rows = db.collection::<Document>("rows");
-    rows.insert_many((0..ROWS).map(|i| doc! {"_id": i, "n": 0})).await?;
+    let mut rows = Rows::fill(db.collection("rows"), ROWS).await?;
     let collection = format!("{database}.signals");
     let options = [
         ("snapshot.mode", "no_data"),
@@ -185,41 +184,13 @@ async fn an_incremental_snapshot_goes_on_where_its_owner_died() -> Result<()> {
     db.collection::<Document>("signals").insert_one(signal).await?;
 
     let topic = Topic::read(&broker.bootstrap(), &format!("{name}.{database}.rows"))?;
-    let mut seen: BTreeMap<String, Value> = BTreeMap::new();
-    let mut reads = 0;
-    let mut apply = |record: thalweg_tests::Received, reads: &mut i32| {
-        let value = record.value_json();
-        *reads += i32::from(value["op"] == "r");
-        let after = serde_json::from_str(value["after"].as_str().unwrap_or("null")).unwrap_or(Value::Null);
-        seen.insert(record.key.unwrap_or_default(), after);
-        seen.len()
-    };
-    topic
-        .until(SOON, |record| {
-            apply(record, &mut reads);
-            reads >= 4_000
-        })
-        .await?;
+    rows.read_until(&topic, |rows| rows.reads >= 4_000).await?;
     let owner = cluster.owner(&name, 0).await?;
     cluster.nodes[owner].kill()?;
     // What changes while nobody reads is newer than what a chunk had.
-    for i in (0..ROWS).step_by(97) {
-        rows.update_one(doc! {"_id": i}, doc! {"$set": {"n": 1}}).await?;
-    }
-    rows.insert_one(doc! {"_id": ROWS, "n": 2}).await?;
-    let mut changed = 0;
-    topic
-        .until(SOON, |record| {
-            changed += i32::from(record.value_json()["op"] != "r");
-            apply(record, &mut reads) == ROWS as usize + 1 && changed > ROWS / 97
-        })
-        .await?;
+    rows.change().await?;
+    rows.read_until(&topic, Rows::are_all).await?;
     // It did not begin anew: only what was read and not yet committed is repeated.
-    assert!(reads < ROWS + 4_000, "{reads} rows read");
-    for (key, row) in &seen {
-        let id = row["_id"].as_i64().context(key.clone())?;
-        let n = if id == i64::from(ROWS) { 2 } else { i64::from(id % 97 == 0) };
-        assert_eq!(row["n"], n, "{key}");
-    }
-    Ok(())
+    assert!(rows.reads < ROWS + 4_000, "{} rows read", rows.reads);
+    rows.check()
 }

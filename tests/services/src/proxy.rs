@@ -110,6 +110,7 @@ async fn pump(mut from: OwnedReadHalf, mut to: OwnedWriteHalf, process: Option<u
         }
         let rate = cuts.borrow().rate;
         if let Some(rate) = rate {
+            // The slowness of the link, which is what is wanted of it.
             tokio::time::sleep(Duration::from_secs_f64(n as f64 / f64::from(rate.get()))).await;
         }
     }
