@@ -138,12 +138,13 @@ impl Loggers {
         changed
     }
 
-    /// Takes over the cluster's levels, once per change of theirs.
+    /// Takes over the cluster's levels, once per change of theirs and in the order of the changes: one of a
+    /// logger is one of those below it that were set before.
     pub fn follow(&self, cluster: &BTreeMap<String, Logger>, seen: &mut BTreeMap<String, Logger>) {
-        for (name, logger) in cluster {
-            if seen.get(name) != Some(logger) {
-                self.set(name, logger.level, logger.modified_ms);
-            }
+        let mut fresh: Vec<_> = cluster.iter().filter(|(name, logger)| seen.get(*name) != Some(*logger)).collect();
+        fresh.sort_by_key(|(_, logger)| logger.modified_ms);
+        for (name, logger) in fresh {
+            self.set(name, logger.level, logger.modified_ms);
         }
         seen.clone_from(cluster);
     }
@@ -175,7 +176,7 @@ impl Loggers {
 }
 
 /// The root logger is known by its name in any case.
-fn canonical(name: &str) -> &str {
+pub(crate) fn canonical(name: &str) -> &str {
     if name.eq_ignore_ascii_case(ROOT) { ROOT } else { name }
 }
 
@@ -247,6 +248,20 @@ mod tests {
         let all = loggers.explicit();
         assert!(all.len() == 3 && all.values().all(|l| *l == Level { level: LogLevel::Warn, modified_ms: Some(3) }));
         assert_eq!(loggers.effective("Root").map(|l| l.level), Some(LogLevel::Warn));
+    }
+
+    #[test]
+    fn the_cluster_s_levels_are_taken_in_the_order_in_which_they_were_set() {
+        let logger = |level, modified_ms| Logger { level, modified_ms };
+        for (of_root, of_one, expected) in [(1, 2, LogLevel::Debug), (2, 1, LogLevel::Warn)] {
+            let cluster = BTreeMap::from([
+                ("a".to_owned(), logger(LogLevel::Debug, of_one)),
+                (ROOT.to_owned(), logger(LogLevel::Warn, of_root)),
+            ]);
+            let loggers = Loggers::detached(LogLevel::Info);
+            loggers.follow(&cluster, &mut BTreeMap::new());
+            assert_eq!(loggers.effective("a").map(|l| l.level), Some(expected));
+        }
     }
 
     #[test]

@@ -4,7 +4,7 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 use std::time::Duration;
 
-use anyhow::{Context, Result};
+use anyhow::{Context, Result, bail};
 use base64::Engine;
 use parking_lot::Mutex;
 use serde::Serialize;
@@ -221,6 +221,30 @@ pub async fn read_topic(bootstrap: &str, connector: usize, mut ends: BTreeSet<i6
     }
 }
 
+/// A record of a topic whether it was committed or not, as it is.
+#[derive(Debug, Serialize)]
+pub struct RawMessage {
+    pub offset: i64,
+    pub appended: i64,
+    pub key: Option<String>,
+    pub value: Option<String>,
+}
+
+/// Reads a connector's topic, committed or not, up to this offset.
+pub async fn read_uncommitted(bootstrap: &str, connector: usize, last: i64) -> Result<Vec<RawMessage>> {
+    let topic = Topic::with_isolation(bootstrap, &Lab::topic(connector), "read_uncommitted")?;
+    let mut messages = Vec::new();
+    if last >= 0 {
+        topic
+            .until(Duration::from_secs(60), |m| {
+                messages.push(RawMessage { offset: m.offset, appended: m.timestamp, key: m.key, value: m.value });
+                m.offset >= last
+            })
+            .await?;
+    }
+    Ok(messages)
+}
+
 fn reduce(message: &thalweg_services::Received) -> Result<SeenMessage> {
     let key = message.key_json();
     let key = key["id"].as_str().and_then(|k| k.parse().ok()).with_context(|| format!("key {key} is not a number"))?;
@@ -238,6 +262,12 @@ fn reduce(message: &thalweg_services::Received) -> Result<SeenMessage> {
             match document {
                 None => SeenEvent::Delete,
                 Some(d) => {
+                    // A description of an update does not name its document.
+                    if let Some(id) = number(&d["_id"])
+                        && id != key
+                    {
+                        bail!("the record of key {key} at offset {} is about document {id}", message.offset);
+                    }
                     let version = number(&d["v"]).with_context(|| format!("no version in {d}"))?;
                     if value["op"] == "r" { SeenEvent::Read(version) } else { SeenEvent::Version(version) }
                 }

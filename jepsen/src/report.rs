@@ -1,15 +1,20 @@
 //! A run on disk: `summary.json` with figures, `timeline.svg` with the picture, what was seen as JSON
-//! lines (`topic-N.jsonl`, `offsets.jsonl`, `epochs.jsonl`).
+//! lines (`topic-N.jsonl`, `offsets.jsonl`, `epochs.jsonl`). Of a run that is not valid also what the
+//! topics hold without being committed, and the changes as the source's log has them
+//! (`uncommitted-N.jsonl`, `oplog-N.jsonl`).
+//!
+//! The folder of a run that was not valid is never written over: it is renamed.
 
 use std::collections::{BTreeMap, HashSet};
 use std::fmt::Write as _;
 use std::io::{BufWriter, Write as _};
+use std::path::Path;
 
-use anyhow::Result;
+use anyhow::{Context, Result};
 use serde::Serialize;
 use serde_json::{Value, json};
 
-use crate::check::{Evidence, Finding, verdict};
+use crate::check::{Evidence, Finding, Verdict, verdict};
 use crate::history::{History, OpType};
 use crate::nemesis::Injected;
 use crate::observe::{SeenEvent, SeenMessage};
@@ -73,16 +78,17 @@ pub fn write(
     std::fs::write(options.folder.join("summary.json"), serde_json::to_string_pretty(&summary)?)?;
     std::fs::write(options.folder.join("timeline.svg"), timeline(history, evidence, injected))?;
     for (number, messages) in evidence.topics.iter().enumerate() {
-        lines(options, &format!("topic-{number}"), messages)?;
+        lines(&options.folder, &format!("topic-{number}"), messages)?;
     }
-    lines(options, "offsets", &evidence.offsets)?;
-    lines(options, "epochs", &evidence.epochs)?;
+    lines(&options.folder, "offsets", &evidence.offsets)?;
+    lines(&options.folder, "epochs", &evidence.epochs)?;
     history_note(options)?;
     Ok(summary)
 }
 
-fn lines(options: &RunOptions, name: &str, rows: &[impl Serialize]) -> Result<()> {
-    let mut out = BufWriter::new(std::fs::File::create(options.folder.join(format!("{name}.jsonl")))?);
+/// Writes `name.jsonl`.
+pub fn lines(folder: &Path, name: &str, rows: &[impl Serialize]) -> Result<()> {
+    let mut out = BufWriter::new(std::fs::File::create(folder.join(format!("{name}.jsonl")))?);
     for row in rows {
         serde_json::to_writer(&mut out, row)?;
         out.write_all(b"\n")?;
@@ -90,18 +96,42 @@ fn lines(options: &RunOptions, name: &str, rows: &[impl Serialize]) -> Result<()
     Ok(out.flush()?)
 }
 
+/// Makes the folder of a run, empty. One that is there is evidence unless its run was valid.
+pub fn clear(folder: &Path) -> Result<()> {
+    if folder.exists() {
+        let summary = std::fs::read_to_string(folder.join("summary.json")).unwrap_or_default();
+        let summary: Value = serde_json::from_str(&summary).unwrap_or_default();
+        if summary["verdict"] == json!(Verdict::Valid) {
+            std::fs::remove_dir_all(folder)?;
+        } else {
+            let kept = (1..).map(|n| folder.with_added_extension(format!("kept-{n}"))).find(|kept| !kept.exists());
+            std::fs::rename(folder, kept.context("there is a number that is free")?)?;
+        }
+    }
+    Ok(std::fs::create_dir_all(folder)?)
+}
+
 /// How to run the same again.
 fn history_note(options: &RunOptions) -> Result<()> {
     let faults: Vec<&str> = options.faults.iter().map(|f| f.name()).collect();
-    let text = format!(
-        "thalweg-jepsen --scenario {} --time {}s --seed {} --delivery {} --faults {}\n",
+    let mut text = format!(
+        "thalweg-jepsen --scenario {} --time {}s --seed {} --pace-ms {} --delivery {} --faults {}",
         options.lab.scenario.name(),
         options.time.as_secs(),
         options.seed,
+        options.pace.as_millis(),
         options.lab.delivery,
         faults.join(",")
     );
-    std::fs::write(options.folder.join("command.txt"), text)?;
+    for (option, pairs) in [("env", &options.lab.environment), ("connector", &options.lab.connector)] {
+        for (name, value) in pairs {
+            let _ = write!(text, " --{option} '{name}={value}'");
+        }
+    }
+    if let Some(binary) = &options.lab.binary {
+        let _ = write!(text, " --binary {}", binary.display());
+    }
+    std::fs::write(options.folder.join("command.txt"), text + "\n")?;
     Ok(())
 }
 

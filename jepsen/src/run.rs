@@ -6,7 +6,7 @@ use std::sync::Arc;
 use std::time::{Duration, Instant};
 
 use anyhow::{Context, Result};
-use bson::doc;
+use bson::{Document, doc};
 use futures::TryStreamExt;
 use parking_lot::Mutex;
 use rdkafka::ClientConfig;
@@ -21,7 +21,9 @@ use crate::check::{Evidence, Finding, Verdict, check, verdict};
 use crate::history::History;
 use crate::lab::{GUEST, Lab, LabOptions, SHARD_KEYS};
 use crate::nemesis::{Injected, Nemesis};
-use crate::observe::{ClusterTime, SeenEpoch, any, positions, read_topic, watch_epochs, watch_notices, watch_offsets};
+use crate::observe::{
+    ClusterTime, SeenEpoch, any, positions, read_topic, read_uncommitted, watch_epochs, watch_notices, watch_offsets,
+};
 use crate::report;
 use crate::scenario::{COPY_ANSWER, COPY_READERS, Scenario};
 use crate::schedule::{Fault, Schedule};
@@ -66,7 +68,7 @@ pub struct Outcome {
 
 /// Runs everything. An error is a failure of the harness: there is no verdict then.
 pub async fn run(options: &RunOptions) -> Result<Outcome> {
-    std::fs::create_dir_all(&options.folder)?;
+    report::clear(&options.folder)?;
     let mut lab = Lab::start(&options.lab).await.context("starting the lab")?;
     let outcome = drive(options, &mut lab).await;
     for node in &lab.cluster.nodes {
@@ -79,6 +81,8 @@ async fn drive(options: &RunOptions, lab: &mut Lab) -> Result<Outcome> {
     let scenario = lab.scenario;
     let history = History::default();
     let (stop, stop_asking) = (CancellationToken::new(), CancellationToken::new());
+    // Also of a run that fails nothing goes on.
+    let _ends = (stop.clone().drop_guard(), stop_asking.clone().drop_guard());
     let tasks = TaskTracker::new();
     let (seen, epochs) = (Arc::new(Mutex::new(Vec::new())), Arc::new(Mutex::new(Vec::new())));
     for node in &lab.cluster.nodes {
@@ -90,7 +94,7 @@ async fn drive(options: &RunOptions, lab: &mut Lab) -> Result<Outcome> {
     lab.fill().await.context("filling the collections")?;
     // Where it begins with a snapshot, the writers write before and meanwhile; otherwise what they write
     // before the stream begins would rightly be missing.
-    let begins_with_snapshot = matches!(scenario, Scenario::Initial | Scenario::Shards);
+    let begins_with_snapshot = scenario.begins_with_snapshot();
     if scenario == Scenario::Initial {
         lab.slow_source(true);
     }
@@ -159,6 +163,15 @@ async fn drive(options: &RunOptions, lab: &mut Lab) -> Result<Outcome> {
     let findings = check(&evidence, Lab::database);
     history.save(&options.folder)?;
     let summary = report::write(options, &history, &evidence, &findings, &injected)?;
+    if verdict(&findings) != Verdict::Valid {
+        for (connector, committed) in evidence.topics.iter().enumerate() {
+            let last = committed.last().map_or(-1, |m| m.offset);
+            let rows = read_uncommitted(&lab.broker.bootstrap(), connector, last).await?;
+            report::lines(&options.folder, &format!("uncommitted-{connector}"), &rows)?;
+            let rows = logged(lab, connector).await?;
+            report::lines(&options.folder, &format!("oplog-{connector}"), &rows)?;
+        }
+    }
     Ok(Outcome { verdict: verdict(&findings), findings, injected, summary })
 }
 
@@ -235,6 +248,19 @@ async fn asker(
         history: history.clone(),
         seed: options.seed.wrapping_add(100 + connector as u64),
     })
+}
+
+/// Changes of a connector's collection as the sources log them, in their order.
+async fn logged(lab: &Lab, connector: usize) -> Result<Vec<Document>> {
+    let mut entries = Vec::new();
+    for set in lab.sets() {
+        let log = set.client().await?.database("local").collection::<Document>("oplog.rs");
+        let mut cursor = log.find(doc! {"ns": format!("{}.orders", Lab::database(connector))}).await?;
+        while let Some(entry) = cursor.try_next().await? {
+            entries.push(entry);
+        }
+    }
+    Ok(entries)
 }
 
 /// Writes the last documents; returns their keys.

@@ -45,6 +45,11 @@ impl Scenario {
         matches!(self, Self::Incremental | Self::IncrementalKafka)
     }
 
+    /// Whether the connectors take a snapshot of their own, so that writers need not wait for them.
+    pub fn begins_with_snapshot(self) -> bool {
+        matches!(self, Self::Initial | Self::Shards)
+    }
+
     /// Faults of a run that names none.
     pub fn faults(self) -> Vec<Fault> {
         match self {

@@ -6,6 +6,7 @@
 //! what the format looks like.
 
 use thalweg_core::delivery::Producer;
+use thalweg_core::error::{Error, ErrorKind, Phase};
 use thalweg_core::record::Record;
 
 use super::{Encoder, Sent};
@@ -29,7 +30,10 @@ impl Encoder {
             Ok(()) => {}
             // What has no form in the format never gets one, so this is either the end or a record left out.
             Err(fault) => {
-                self.judge(producer, &mut None, fault, &record, index).await?;
+                if self.judge(producer, &mut None, fault, &record, index).await? {
+                    let text = "the format gave up a record for now, and it is never tried again";
+                    return Err(Exit::failed(Error::new(ErrorKind::Internal, Phase::Convert, text)));
+                }
                 self.set_aside(producer, index, &record, None).await?;
             }
         }

@@ -3,7 +3,7 @@
 use serde_json::{Map, Value, json};
 
 use super::{Api, ApiError, ApiResult};
-use crate::logging::{ROOT, level_name, parse_level};
+use crate::logging::{ROOT, canonical, level_name, parse_level};
 use crate::raft::CommandV1;
 
 impl Api {
@@ -24,6 +24,7 @@ impl Api {
     /// `PUT /admin/loggers/{logger}`: names of the loggers that changed, or nothing with
     /// `scope=cluster`.
     pub async fn set_logger(&self, name: &str, body: &Value, scope: Option<&str>) -> ApiResult<Option<Value>> {
+        let name = canonical(name);
         // As everywhere in this interface, other scalars are taken as their text.
         let level = match body.get("level") {
             Some(Value::String(level)) => level.clone(),

@@ -54,7 +54,7 @@ impl Api {
         let Some(class) = config.get("connector.class").map(str::to_owned) else {
             return Err(ApiError::bad_request(Registry::no_class(config).message));
         };
-        if !without_suffix(&class).ends_with(without_suffix(plugin)) {
+        if !is_of(&class, plugin) {
             return Err(ApiError::bad_request(format!(
                 "Included connector type {class} does not match request type {plugin}"
             )));
@@ -65,6 +65,11 @@ impl Api {
     }
 }
 
+/// Whether a configuration with this class is one of the plugin that a request names: by an end of the name.
+fn is_of(class: &str, plugin: &str) -> bool {
+    without_suffix(class).ends_with(without_suffix(plugin))
+}
+
 /// A class or an alias as Kafka Connect compares them: without the word that says what it is.
 fn without_suffix(class: &str) -> &str {
     class.strip_suffix("Connector").filter(|rest| !rest.is_empty()).unwrap_or(class)
@@ -72,18 +77,17 @@ fn without_suffix(class: &str) -> &str {
 
 #[cfg(test)]
 mod tests {
-    use super::without_suffix;
+    use super::is_of;
 
     #[test]
     fn a_request_type_is_an_end_of_the_class() {
         const FULL: &str = "io.debezium.connector.mongodb.MongoDbConnector";
-        let fits = |class: &str, plugin: &str| without_suffix(class).ends_with(without_suffix(plugin));
         for plugin in [FULL, "MongoDbConnector", "MongoDb", "mongodb.MongoDb", "Db", "DbConnector"] {
-            assert!(fits(FULL, plugin), "{plugin}");
+            assert!(is_of(FULL, plugin), "{plugin}");
         }
-        assert!(fits("MongoDb", "MongoDbConnector") && fits("MongoDbConnector", "MongoDb"));
+        assert!(is_of("MongoDb", "MongoDbConnector") && is_of("MongoDbConnector", "MongoDb"));
         for (class, plugin) in [("MongoDb", FULL), (FULL, "mongoDb"), (FULL, "Connector"), (FULL, "MySql")] {
-            assert!(!fits(class, plugin), "{class} {plugin}");
+            assert!(!is_of(class, plugin), "{class} {plugin}");
         }
     }
 }

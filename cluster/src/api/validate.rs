@@ -186,6 +186,9 @@ impl Api {
             }
             return Ok(warnings);
         }
+        for warning in checked.warnings() {
+            tracing::warn!(connector = raw.get("name"), warning, "configuration refused; beside its errors");
+        }
         Err(ApiError::bad_request(format!(
             "Connector configuration is invalid and contains the following {} error(s):\n{}\nYou can also find the above \
              list of errors at the endpoint `/connector-plugins/{{connectorType}}/config/validate`",

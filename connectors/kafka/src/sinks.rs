@@ -169,7 +169,7 @@ impl ProducerFactory for KafkaSinks {
         };
         let client = start(plan.producer.config.clone(), context, mode, transactional_id(&identity)).await?;
         let admin = plan.admin.map(|a| a.config).unwrap_or_default();
-        let topics = TopicKeeper::new(client.clone(), plan.rules.map(Arc::new), admin);
+        let topics = TopicKeeper::new(client.clone(), plan.rules.map(Arc::new), admin, &plan.producer.config);
         Ok(match mode {
             DeliveryMode::Plain => {
                 let gate = Gate::new(client, flow.clone());

@@ -3,7 +3,9 @@
 //! With `topic.creation.*` the topic is described and, if it is missing, created as its group says;
 //! an existing topic is never changed. Without, the broker is asked in the way that lets it create
 //! the topic by itself. Either way a topic that cannot be had is an error before any record of it is
-//! sent. Each topic is asked for once per producer.
+//! sent. Each topic is asked for once per producer; a task of many topics lists those of the cluster
+//! instead, because an answer about one topic waits behind the records that are on their way to the same
+//! broker.
 
 use std::collections::HashSet;
 use std::sync::Arc;
@@ -12,7 +14,7 @@ use std::time::{Duration, Instant};
 use rdkafka::ClientConfig;
 use rdkafka::admin::{AdminClient, AdminOptions, NewTopic, TopicReplication};
 use rdkafka::config::FromClientConfigAndContext;
-use rdkafka::error::RDKafkaErrorCode as Code;
+use rdkafka::error::{KafkaError, RDKafkaErrorCode as Code};
 use thalweg_core::error::Result;
 use thalweg_core::{Error, ErrorKind, Phase};
 
@@ -26,6 +28,8 @@ use crate::trouble::PlainContext;
 const ANSWER: Duration = Duration::from_secs(15);
 /// A topic that the broker creates by itself, or just created for us, becomes visible within this.
 const VISIBLE: Duration = Duration::from_secs(5);
+/// So many topics are asked for one by one, those after them are looked up in a list.
+const FEW: usize = 4;
 const FIRST_LOOK: Duration = Duration::from_millis(10);
 const SLOWEST_LOOK: Duration = Duration::from_millis(250);
 /// Kafka's own bound.
@@ -35,12 +39,24 @@ pub(crate) struct TopicKeeper {
     client: Arc<Client>,
     rules: Option<Arc<TopicRules>>,
     admin: ClientConfig,
+    /// Of a client that lists topics: the producer's, which would keep what it hears for a while.
+    listing: ClientConfig,
     ready: HashSet<Arc<str>>,
+    /// Topics of the cluster when they were listed.
+    listed: Option<HashSet<Box<str>>>,
 }
 
 impl TopicKeeper {
-    pub(crate) fn new(client: Arc<Client>, rules: Option<Arc<TopicRules>>, admin: ClientConfig) -> Self {
-        Self { client, rules, admin, ready: HashSet::new() }
+    /// `config`: the producer's.
+    pub(crate) fn new(
+        client: Arc<Client>,
+        rules: Option<Arc<TopicRules>>,
+        admin: ClientConfig,
+        config: &ClientConfig,
+    ) -> Self {
+        let mut listing = config.clone();
+        listing.remove("transactional.id");
+        Self { client, rules, admin, listing, ready: HashSet::new(), listed: None }
     }
 
     pub(crate) async fn prepare(&mut self, topic: &Arc<str>) -> Result<()> {
@@ -48,12 +64,38 @@ impl TopicKeeper {
             return Ok(());
         }
         check_name(topic)?;
+        if self.listed.is_none() && self.ready.len() >= FEW {
+            self.listed = Some(self.list().await);
+        }
+        if self.listed.as_ref().is_some_and(|listed| listed.contains(&**topic)) {
+            self.ready.insert(topic.clone());
+            return Ok(());
+        }
         match self.spec(topic)? {
             Some(spec) => self.create_if_missing(topic, spec).await?,
             None => self.leave_to_broker(topic).await?,
         }
         self.ready.insert(topic.clone());
         Ok(())
+    }
+
+    /// Topics that are there and have no error; none if they cannot be listed, they are asked for then.
+    async fn list(&self) -> HashSet<Box<str>> {
+        let config = self.listing.clone();
+        let listed = blocking(move || {
+            let what = || "listing topics".to_owned();
+            let failed = |e: &KafkaError| errors::client(Phase::Deliver, what(), e);
+            let client: AdminClient<PlainContext> =
+                AdminClient::from_config_and_context(&config, PlainContext::new("list of topics"))
+                    .map_err(|e| failed(&e))?;
+            let metadata = client.inner().fetch_metadata(None, ANSWER).map_err(|e| failed(&e))?;
+            let usable = metadata.topics().iter().filter(|t| t.error().is_none() && !t.partitions().is_empty());
+            Ok(usable.map(|t| t.name().into()).collect())
+        });
+        listed.await.unwrap_or_else(|error| {
+            tracing::warn!(%error, "topics could not be listed, each is asked for");
+            HashSet::new()
+        })
     }
 
     async fn leave_to_broker(&self, topic: &Arc<str>) -> Result<()> {

@@ -323,6 +323,37 @@ async fn kfk_06_what_cannot_be_created_is_an_error_with_advice() -> Result<()> {
     Ok(())
 }
 
+/// Topics behind the first few are looked up in a list of the cluster's; those that are not on it are
+/// asked for and created as ever.
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn a_task_of_many_topics() -> Result<()> {
+    for mode in MODES {
+        let names: Vec<_> = (0..30).map(|n| topic(&format!("many.{mode:?}.{n}"))).collect();
+        let mut creator = Sender::open(shared(), &format!("many-c{mode:?}"), mode, &creating(2)).await?;
+        for name in &names {
+            creator.producer.prepare_topic(name).await?;
+        }
+        let mut sender = Sender::open(shared(), &format!("many-s{mode:?}"), mode, &Properties::new()).await?;
+        for round in 0..2 {
+            for name in &names {
+                sender.producer.prepare_topic(name).await?;
+                sender.send_numbers(name, round * 10..round * 10 + 10).await?;
+            }
+        }
+        sender.flush(LONG).await?;
+        for name in &names {
+            let numbers: Vec<_> = read_all(shared(), name, true)?.iter().map(common::Read::number).collect();
+            assert_eq!(numbers, (0..20).collect::<Vec<_>>(), "{name}");
+        }
+        let absent = topic(&format!("many.{mode:?}.absent"));
+        let error = sender.producer.prepare_topic(&absent).await.unwrap_err();
+        assert_eq!(error.kind, ErrorKind::TopicMissing);
+        creator.producer.prepare_topic(&absent).await?;
+        sender.producer.prepare_topic(&absent).await?;
+    }
+    Ok(())
+}
+
 /// Without `topic.creation.*` the broker's own creation works.
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn the_broker_creates_topics_if_it_may() -> Result<()> {

@@ -533,6 +533,7 @@ impl Pump {
                 Some(stream) => Ok(stream),
                 None => link.open(settings, &mut start, true, &self.budget, Phase::Stream).await,
             };
+            info!(%start, "the change stream is read");
             let ended = match stream {
                 Ok(stream) => self.follow_one(link, stream, &mut start, &mut replies).await,
                 Err(ended) => Err(ended),

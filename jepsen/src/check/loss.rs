@@ -8,10 +8,9 @@ use std::collections::{BTreeMap, BTreeSet};
 use super::{Evidence, Finding, Written};
 use crate::history::OpType;
 use crate::observe::SeenEvent;
-use crate::scenario::Scenario;
 
 pub(super) fn check(evidence: &Evidence, written: &[BTreeMap<i64, Vec<Written>>]) -> Finding {
-    let begins_with_snapshot = matches!(evidence.scenario, Scenario::Initial | Scenario::Shards);
+    let begins_with_snapshot = evidence.scenario.begins_with_snapshot();
     let (mut checked, mut violations) = (0, Vec::new());
     for (connector, (messages, documents)) in evidence.topics.iter().zip(written).enumerate() {
         let mut versions = BTreeMap::<i64, BTreeSet<i64>>::new();

@@ -13,11 +13,8 @@ use thalweg_config::{
 
 use super::chain::{Chain, Condition, Step};
 use super::classes::{PREDICATES, PredicateClass, TransformClass, TransformClasses, predicate_called};
+use super::options::option;
 use crate::error::{Error, Result};
-
-const fn option(name: &'static str, kind: OptionKind, importance: Importance, doc: &'static str) -> OptionDef {
-    OptionDef::new(name, kind, doc).framework().group("").width(Width::None).importance(importance)
-}
 
 const fn class(doc: &'static str) -> OptionDef {
     option(TYPE, OptionKind::Class, Importance::High, doc).required().width(Width::Long).order(0)
