@@ -73,7 +73,11 @@ struct Reader<'a> {
 
 impl<'a> Reader<'a> {
     fn fault(&self, what: impl fmt::Display) -> JsonError {
-        JsonError { what: what.to_string(), offset: self.at }
+        self.fault_at(what, self.at)
+    }
+
+    fn fault_at(&self, what: impl fmt::Display, offset: usize) -> JsonError {
+        JsonError { what: what.to_string(), offset }
     }
 
     fn peek(&self) -> Option<u8> {
@@ -143,7 +147,7 @@ impl<'a> Reader<'a> {
     }
 
     fn document(&mut self) -> Result<Bson, JsonError> {
-        let start = self.at;
+        let from = self.at;
         self.expect(b'{')?;
         let mut document = Document::new();
         loop {
@@ -158,6 +162,9 @@ impl<'a> Reader<'a> {
             }
             self.expect(b':')?;
             let value = self.value()?;
+            if document.is_empty() && key.starts_with('$') && self.take(b'}') {
+                return extended_one(key, value).map_err(|what| self.fault_at(what, from));
+            }
             document.insert(key, value);
             if !self.take(b',') {
                 if self.take(b'}') {
@@ -166,7 +173,7 @@ impl<'a> Reader<'a> {
                 return Err(self.fault("',' or '}' is expected"));
             }
         }
-        extended(document).map_err(|what| JsonError { what, offset: start })
+        extended(document).map_err(|what| self.fault_at(what, from))
     }
 
     fn key(&mut self) -> Result<String, JsonError> {
@@ -184,22 +191,23 @@ impl<'a> Reader<'a> {
     }
 
     fn string(&mut self) -> Result<String, JsonError> {
-        let quote = self.peek();
+        let quote = self.peek().unwrap_or(b'"');
         let start = self.at;
         self.at += 1;
         let mut out = String::new();
         loop {
             let rest = &self.text[self.at..];
-            let Some(c) = rest.chars().next() else {
+            // Both are ASCII, so what lies before is whole characters.
+            let Some(plain) = memchr::memchr2(quote, b'\\', rest.as_bytes()) else {
                 self.at = start;
                 return Err(self.fault("the string that starts here is not closed"));
             };
-            self.at += c.len_utf8();
-            match c {
-                '\\' => self.escape(&mut out)?,
-                c if quote == u8::try_from(c).ok() => return Ok(out),
-                c => out.push(c),
+            out.push_str(&rest[..plain]);
+            self.at += plain + 1;
+            if rest.as_bytes()[plain] == quote {
+                return Ok(out);
             }
+            self.escape(&mut out)?;
         }
     }
 
@@ -309,7 +317,7 @@ impl<'a> Reader<'a> {
                 break;
             }
         }
-        constructor(&word, &arguments).map_err(|what| JsonError { what, offset: start })
+        constructor(&word, &arguments).map_err(|what| self.fault_at(what, start))
     }
 }
 
@@ -353,51 +361,66 @@ fn extended(document: Document) -> Result<Bson, String> {
     if !first.starts_with('$') {
         return Ok(Bson::Document(document));
     }
+    if document.len() == 1 {
+        let (name, value) = document.into_iter().next().unwrap_or_default();
+        return extended_one(name, value);
+    }
     let pairs: Vec<(&str, &Bson)> = document.iter().map(|(k, v)| (k.as_str(), v)).collect();
-    let bad = || format!("the value of {first} is not understood");
     let value = match *pairs.as_slice() {
-        [("$oid", value)] => object_id(value.as_str().ok_or_else(bad)?)?,
-        [("$numberInt", v)] => as_i64(v).and_then(|n| i32::try_from(n).ok()).map(Bson::Int32).ok_or_else(bad)?,
-        [("$numberLong", value)] => as_i64(value).map(Bson::Int64).ok_or_else(bad)?,
-        [("$numberDouble", value)] => double(value).ok_or_else(bad)?,
-        [("$numberDecimal", value)] => decimal(value.as_str().ok_or_else(bad)?)?,
-        [("$date", value)] => date(value).ok_or_else(bad)?,
-        [("$symbol", Bson::String(text))] => Bson::Symbol(text.clone()),
-        [("$code", Bson::String(code))] => Bson::JavaScriptCode(code.clone()),
         [("$code", Bson::String(code)), ("$scope", Bson::Document(scope))] => {
             Bson::JavaScriptCodeWithScope(JavaScriptCodeWithScope { code: code.clone(), scope: scope.clone() })
         }
-        [("$minKey", _)] => Bson::MinKey,
-        [("$maxKey", _)] => Bson::MaxKey,
-        [("$undefined", _)] => Bson::Undefined,
-        [("$uuid", Bson::String(text))] => uuid(text)?,
-        [("$timestamp", Bson::Document(parts))] => {
-            match (parts.get("t").and_then(as_u32), parts.get("i").and_then(as_u32)) {
-                (Some(time), Some(increment)) => Bson::Timestamp(Timestamp { time, increment }),
-                _ => return Err(bad()),
-            }
-        }
-        [("$regularExpression", Bson::Document(parts))] => {
-            let pattern = parts.get_str("pattern").map_err(|_| bad())?;
-            regex(pattern, parts.get_str("options").unwrap_or(""))?
-        }
         [("$regex", Bson::String(pattern)), ("$options", Bson::String(options))] => regex(pattern, options)?,
-        [("$binary", Bson::Document(parts))] => {
-            let data = parts.get_str("base64").map_err(|_| bad())?;
-            let subtype = parts.get_str("subType").ok().and_then(|t| u8::from_str_radix(t, 16).ok()).ok_or_else(bad)?;
-            binary(data, subtype)?
-        }
         [("$binary", Bson::String(data)), ("$type", kind)] | [("$type", kind), ("$binary", Bson::String(data))] => {
             let subtype = match kind {
                 Bson::String(hex) => u8::from_str_radix(hex, 16).ok(),
                 other => as_i64(other).and_then(|n| u8::try_from(n).ok()),
             };
-            binary(data, subtype.ok_or_else(bad)?)?
+            binary(data, subtype.ok_or("the value of $binary is not understood")?)?
         }
-        [("$dbPointer", _)] => return Err("$dbPointer cannot be used here".into()),
         _ => return Ok(Bson::Document(document)),
     };
     Ok(value)
+}
+
+/// The same for a document of one field, which most of them are.
+fn extended_one(name: String, value: Bson) -> Result<Bson, String> {
+    let bad = || format!("the value of {name} is not understood");
+    Ok(match (name.as_str(), &value) {
+        ("$oid", value) => object_id(value.as_str().ok_or_else(bad)?)?,
+        ("$numberInt", v) => as_i64(v).and_then(|n| i32::try_from(n).ok()).map(Bson::Int32).ok_or_else(bad)?,
+        ("$numberLong", value) => as_i64(value).map(Bson::Int64).ok_or_else(bad)?,
+        ("$numberDouble", value) => double(value).ok_or_else(bad)?,
+        ("$numberDecimal", value) => decimal(value.as_str().ok_or_else(bad)?)?,
+        ("$date", value) => date(value).ok_or_else(bad)?,
+        ("$symbol", Bson::String(text)) => Bson::Symbol(text.clone()),
+        ("$code", Bson::String(code)) => Bson::JavaScriptCode(code.clone()),
+        ("$minKey", _) => Bson::MinKey,
+        ("$maxKey", _) => Bson::MaxKey,
+        ("$undefined", _) => Bson::Undefined,
+        ("$uuid", Bson::String(text)) => uuid(text)?,
+        ("$timestamp", Bson::Document(parts)) => {
+            match (parts.get("t").and_then(as_u32), parts.get("i").and_then(as_u32)) {
+                (Some(time), Some(increment)) => Bson::Timestamp(Timestamp { time, increment }),
+                _ => return Err(bad()),
+            }
+        }
+        ("$regularExpression", Bson::Document(parts)) => {
+            let pattern = parts.get_str("pattern").map_err(|_| bad())?;
+            regex(pattern, parts.get_str("options").unwrap_or(""))?
+        }
+        ("$binary", Bson::Document(parts)) => {
+            let data = parts.get_str("base64").map_err(|_| bad())?;
+            let subtype = parts.get_str("subType").ok().and_then(|t| u8::from_str_radix(t, 16).ok()).ok_or_else(bad)?;
+            binary(data, subtype)?
+        }
+        ("$dbPointer", _) => return Err("$dbPointer cannot be used here".into()),
+        _ => {
+            let mut document = Document::new();
+            document.insert(name, value);
+            Bson::Document(document)
+        }
+    })
 }
 
 fn value_text(value: &Bson) -> Option<String> {
@@ -559,6 +582,8 @@ mod tests {
             assert_eq!(parse_documents(text).unwrap_err().to_string(), what, "{text}");
         }
         assert!(parse_document("{a: {$oid: 5}}").is_err());
+        let id = parse_document(r#"{a: {"$oid": "596e275826f08b2730779e1f"}}"#).unwrap();
+        assert_eq!(parse_document(r#"{a: {"$oid": "596e275826f08b2730779e1f",}}"#).unwrap(), id);
         let deep = "[".repeat(5000);
         assert!(parse_documents(&deep).unwrap_err().what.contains("100 levels"));
     }

@@ -47,6 +47,11 @@ impl Added {
         Field { name: self.name.clone(), schema: self.schema.clone() }
     }
 
+    /// Whether its field is this one.
+    pub fn is_of(&self, field: &Field) -> bool {
+        self.name == field.name && (Arc::ptr_eq(&self.schema, &field.schema) || self.schema == field.schema)
+    }
+
     pub fn into_header(self) -> Header {
         Header { name: self.name, schema: Some(self.schema), value: self.value }
     }

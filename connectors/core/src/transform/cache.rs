@@ -58,12 +58,22 @@ pub struct SchemaPool {
 }
 
 impl SchemaPool {
+    /// The schema for which this holds, if it is known: it need not be made then.
+    pub fn find(&mut self, fits: impl Fn(&Schema) -> bool) -> Option<Arc<Schema>> {
+        let at = self.known.iter().position(|known| fits(known))?;
+        Some(self.used(at))
+    }
+
     pub fn shared(&mut self, schema: Schema) -> Arc<Schema> {
         let at = self.known.iter().position(|known| **known == schema).unwrap_or_else(|| {
             self.known.truncate(KEPT - 1);
             self.known.push(Arc::new(schema));
             self.known.len() - 1
         });
+        self.used(at)
+    }
+
+    fn used(&mut self, at: usize) -> Arc<Schema> {
         self.known[..=at].rotate_right(1);
         self.known[0].clone()
     }

@@ -33,6 +33,8 @@ pub(super) struct Conversion {
     pub(super) names: NameAdjustment,
 }
 
+const REGEX: &str = "io.debezium.mongodb.regex";
+
 /// What an unnamed struct is called in the names of those inside of it.
 const NO_NAME: &str = "null";
 
@@ -71,10 +73,7 @@ fn leaf(value: &Bson) -> Option<Arc<Schema>> {
             leaf!(Schema::int64().named("org.apache.kafka.connect.data.Timestamp").versioned(1))
         }
         Bson::RegularExpression(_) => {
-            leaf!(
-                Schema::record(["regex", "options"].map(|name| (name, Schema::string().optional())))
-                    .named("io.debezium.mongodb.regex")
-            )
+            leaf!(Schema::record(["regex", "options"].map(|name| (name, Schema::string().optional()))).named(REGEX))
         }
         _ => None,
     }
@@ -153,6 +152,32 @@ impl Conversion {
                 }
                 Ok(Some(schema))
             }
+        }
+    }
+
+    /// Whether fields that were made for another document of the same name are those of this one. A "no"
+    /// proves nothing: whoever has to know makes them.
+    pub(super) fn fits(&self, document: &Document, fields: &[Field]) -> bool {
+        self.names == NameAdjustment::None
+            && document.len() == fields.len()
+            && document
+                .iter()
+                .zip(fields)
+                .all(|((key, value), f)| **key == *f.name && self.fits_value(value, &f.schema))
+    }
+
+    fn fits_value(&self, value: &Bson, schema: &Arc<Schema>) -> bool {
+        let is_leaf = |value| leaf(value).is_some_and(|leaf| Arc::ptr_eq(&leaf, schema));
+        match (value, &schema.ty) {
+            // That of a regular expression is no document's.
+            (Bson::Document(document), Type::Struct(fields)) => {
+                !document.is_empty() && schema.name.as_deref() != Some(REGEX) && self.fits(document, fields)
+            }
+            (Bson::Array(array), Type::Array(element)) if self.arrays == ArrayEncoding::Array => {
+                let fits = |value| leaf(value).is_some_and(|leaf| Arc::ptr_eq(&leaf, element));
+                if array.is_empty() { fits(&Bson::Null) } else { array.iter().all(fits) }
+            }
+            (value, _) => is_leaf(value),
         }
     }
 

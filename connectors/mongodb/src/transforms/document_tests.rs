@@ -1,6 +1,6 @@
 #![allow(clippy::unwrap_used, clippy::expect_used, clippy::panic)]
 use bson::spec::BinarySubtype;
-use bson::{Binary, DateTime, JavaScriptCodeWithScope, Regex, Timestamp, doc};
+use bson::{Binary, DateTime, JavaScriptCodeWithScope, Regex, Timestamp, bson, doc};
 use proptest::prelude::*;
 use thalweg_core::convert::{Converter, JsonConverter};
 use thalweg_core::record::Datum;
@@ -188,4 +188,46 @@ proptest! {
         }
         written(&converted(STRUCTS, document).unwrap());
     }
+
+    /// Fields that are taken instead of being made are the same.
+    #[test]
+    fn fields_that_fit_are_those_of_the_document(one in shape(), other in shape()) {
+        for conversion in [ARRAYS, STRUCTS] {
+            let fields = conversion.fields(&one, Some("n")).unwrap();
+            if conversion.fits(&other, &fields) {
+                prop_assert_eq!(conversion.fields(&other, Some("n")).unwrap(), fields);
+            }
+        }
+    }
+}
+
+/// Documents that are often alike.
+fn shape() -> impl Strategy<Value = Document> {
+    let regex = Regex { pattern: "a".to_owned().try_into().unwrap(), options: "".to_owned().try_into().unwrap() };
+    let leaf = prop_oneof![
+        Just(Bson::Null),
+        Just(Bson::Int32(1)),
+        Just(Bson::String("x".to_owned())),
+        Just(Bson::RegularExpression(regex)),
+        Just(bson!({"regex": "a", "options": "b"})),
+        Just(bson!([])),
+        Just(bson!(["x"])),
+        Just(bson!([1, 2])),
+        Just(bson!([{"a": 1}])),
+        Just(bson!({})),
+    ];
+    let inner = leaf.prop_recursive(2, 4, 2, |inner| {
+        proptest::collection::vec(("[a-b]", inner), 1..3).prop_map(|pairs| Bson::Document(pairs.into_iter().collect()))
+    });
+    proptest::collection::vec(("[a-b]", inner), 1..3).prop_map(|pairs| pairs.into_iter().collect())
+}
+
+#[test]
+fn the_usual_document_fits() {
+    let document = |n: i32| {
+        doc! {"_id": bson::oid::ObjectId::new(), "n": n, "o": {"a": {"b": "x"}, "t": ["x"]}, "at": DateTime::now(), "e": [], "no": null}
+    };
+    let fields = ARRAYS.fields(&document(1), Some("n")).unwrap();
+    assert!(ARRAYS.fits(&document(2), &fields));
+    assert!(!ARRAYS.fits(&doc! {"_id": 1}, &fields));
 }

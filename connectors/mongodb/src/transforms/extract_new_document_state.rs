@@ -131,8 +131,10 @@ impl ExtractNewDocumentState {
     /// A key whose id has its own type.
     fn key(&mut self, id: Bson) -> Result<Datum, Error> {
         let key = doc! {"id": id};
-        let schema = Schema::new(Type::Struct(self.conversion.fields(&key, None)?));
-        let schema = self.keys.shared(schema);
+        let schema = match self.keys.find(|known| self.conversion.fits(&key, known.fields())) {
+            Some(known) => known,
+            None => self.keys.shared(Schema::new(Type::Struct(self.conversion.fields(&key, None)?))),
+        };
         let values = self.conversion.values(key, schema.fields());
         Ok(Datum::new(schema, Value::Struct(values)))
     }
@@ -191,16 +193,28 @@ impl ExtractNewDocumentState {
             return Ok(Datum::none());
         }
         let name = self.conversion.schema_name(name);
-        let mut fields: Vec<Field> = self.conversion.fields(&document, Some(&name))?;
-        let own = fields.len();
-        for added in &added {
-            if fields.iter().any(|field| field.name == added.name) {
-                let text = format!("Cannot create field because of field name duplication {}", added.name);
-                return Err(invalid(text));
+        let known = self.values.find(|known| {
+            let Some((own, more)) = known.fields().split_at_checked(document.len()) else { return false };
+            known.name.as_deref() == Some(&*name)
+                && more.len() == added.len()
+                && more.iter().zip(&added).all(|(field, added)| added.is_of(field))
+                && self.conversion.fits(&document, own)
+        });
+        let schema = match known {
+            Some(known) => known,
+            None => {
+                let mut fields: Vec<Field> = self.conversion.fields(&document, Some(&name))?;
+                for added in &added {
+                    if fields.iter().any(|field| field.name == added.name) {
+                        let text = format!("Cannot create field because of field name duplication {}", added.name);
+                        return Err(invalid(text));
+                    }
+                    fields.push(added.field());
+                }
+                self.values.shared(Schema::new(Type::Struct(fields)).named(&*name))
             }
-            fields.push(added.field());
-        }
-        let schema = self.values.shared(Schema::new(Type::Struct(fields)).named(&*name));
+        };
+        let own = schema.fields().len() - added.len();
         let mut values = self.conversion.values(document, &schema.fields()[..own]);
         values.extend(added.into_iter().map(|added| added.value));
         Ok(Datum::new(schema, Value::Struct(values)))
