@@ -76,13 +76,11 @@ async fn holds(scenario: Scenario, seconds: u64, faults: &[Fault]) -> Result<()>
 }
 
 #[tokio::test(flavor = "multi_thread")]
-#[ignore = "one run in eight said that a write was lost, which is not explained yet; run it with --ignored"]
 async fn incremental_snapshots_miss_nothing_while_nodes_die() -> Result<()> {
     holds(Scenario::Incremental, 9, &[Fault::KillOwner, Fault::KillAll]).await
 }
 
 #[tokio::test(flavor = "multi_thread")]
-#[ignore = "one run in eight said that a write was lost, which is not explained yet; run it with --ignored"]
 async fn incremental_snapshots_asked_for_through_kafka_miss_nothing_while_nodes_die() -> Result<()> {
     holds(Scenario::IncrementalKafka, 9, &[Fault::KillOwner, Fault::KillAll]).await
 }

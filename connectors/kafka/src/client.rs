@@ -166,6 +166,18 @@ impl Client {
         })
     }
 
+    /// Whether the broker that leads a topic's first partition knows that it does: what the one that was
+    /// asked for the topic says may come earlier. Blocks.
+    pub(crate) fn is_led(&self, topic: &str, timeout: Duration) -> Result<TopicState, Error> {
+        let client = self.client().ok_or_else(closed)?;
+        let asked = client.fetch_watermarks(topic, 0, timeout);
+        Ok(match asked.err().and_then(|e| e.rdkafka_error_code()) {
+            // An answer, or one that says nothing about it.
+            None | Some(RDKafkaErrorCode::TopicAuthorizationFailed) => TopicState::Exists,
+            Some(_) => TopicState::Missing,
+        })
+    }
+
     /// Whether a topic exists, without creating it. Blocks.
     pub(crate) fn describe_topic(&self, topic: &str, timeout: Duration) -> Result<TopicState, Error> {
         let what = || format!("describing topic {topic}");
@@ -364,7 +376,8 @@ impl Link {
                 continue;
             }
             let code = RDKafkaErrorCode::from(message.err);
-            if code == RDKafkaErrorCode::NoError {
+            let placed = message.offset >= 0 || !context.idempotent;
+            if code == RDKafkaErrorCode::NoError && placed {
                 context.delivered(seq);
                 continue;
             }
@@ -376,6 +389,10 @@ impl Link {
             };
             let bytes = (message.key_len + message.len) as u64;
             let at = Coordinates { topic: &topic, partition: Some(message.partition), key, bytes };
+            if code == RDKafkaErrorCode::NoError {
+                context.unplaced(at, seq);
+                continue;
+            }
             context.refused(fatal_error(self.client.native_ptr()), code, at, seq);
         }
     }
@@ -569,6 +586,7 @@ mod tests {
             flow: Arc::new(Flow::default()),
             acks: Arc::new(Heard::default()),
             reports: Reports::FailuresOnly,
+            idempotent: true,
             floor: 0,
             batch_size: 1,
             unconfirmed: Duration::from_secs(10),

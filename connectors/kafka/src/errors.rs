@@ -125,6 +125,17 @@ pub(crate) fn refused_record(code: Code, at: Coordinates<'_>, batch_size: u64) -
     error
 }
 
+/// A record that the broker takes for one it has already, without saying where. librdkafka reports it as
+/// delivered. But a broker takes any number as the first one of a producer in a partition: if it refuses the
+/// first request (it is about to lead the partition) and takes the one behind it, the first is a duplicate
+/// when it comes again, and nowhere.
+pub(crate) fn unplaced_record(at: Coordinates<'_>) -> Error {
+    let text =
+        format!("the broker says of a record that it came before, but not where it is: it may be missing ({at})");
+    Error::new(ErrorKind::BrokerUnavailable, Phase::Deliver, text)
+        .advise("nothing: everything since the last stored position is sent again")
+}
+
 /// A record above the producer's own limit; nothing was sent.
 pub(crate) fn oversize_record(at: Coordinates<'_>, request: u64, limit: u64) -> Error {
     Error::new(

@@ -410,6 +410,8 @@ impl Shared {
                 Some(_) => self.client.commit_transaction(SLICE),
             };
             match (step, delivered) {
+                // What the client takes for delivered may not be: each record has its report now.
+                (Step::Done, None) if self.flow.failure().is_some() => return Err(purged()),
                 (Step::Done, None) => delivered = Some(Instant::now()),
                 (Step::Done, Some(since)) => return Ok(since.elapsed()),
                 (Step::Failed(error), _) => return Err(error),

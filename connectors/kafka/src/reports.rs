@@ -31,6 +31,8 @@ pub(crate) struct SinkContext {
     pub(crate) flow: Arc<Flow>,
     pub(crate) acks: Arc<dyn Acks>,
     pub(crate) reports: Reports,
+    /// Records have numbers, by which the broker knows those that come again.
+    pub(crate) idempotent: bool,
     /// Least cost of a record.
     pub(crate) floor: u64,
     pub(crate) batch_size: u64,
@@ -45,6 +47,12 @@ impl SinkContext {
         if matches!(self.reports, Reports::Acknowledge { .. }) {
             self.acks.delivered(seq);
         }
+    }
+
+    /// The client reports the record as delivered, but nobody knows where it is.
+    #[cold]
+    pub(crate) fn unplaced(&self, at: Coordinates<'_>, seq: u64) {
+        self.flow.fail(&*self.acks, seq, errors::unplaced_record(at));
     }
 
     /// The record will not be delivered. `fatal`: what ended the client, if it has ended.

@@ -162,6 +162,7 @@ impl ProducerFactory for KafkaSinks {
             flow: flow.clone(),
             acks: acks.clone(),
             reports,
+            idempotent: plan.producer.config.get("enable.idempotence") == Some("true"),
             floor: share.floor(),
             batch_size: limits.batch_size,
             unconfirmed: limits.request_timeout,

@@ -99,8 +99,11 @@ impl TopicKeeper {
     }
 
     async fn leave_to_broker(&self, topic: &Arc<str>) -> Result<()> {
+        if self.ask(topic, Client::ask_for_topic).await? == TopicState::Exists {
+            return Ok(());
+        }
         match self.look(topic, Client::ask_for_topic).await? {
-            TopicState::Exists => Ok(()),
+            TopicState::Exists => self.await_leader(topic).await,
             TopicState::Missing => Err(Error::new(
                 ErrorKind::TopicMissing,
                 Phase::Deliver,
@@ -141,8 +144,7 @@ impl TopicKeeper {
             }
         }
         self.create(topic, spec).await?;
-        // Not seeing it yet is no failure: the records wait for it in the client.
-        self.look(topic, Client::describe_topic).await.map(drop)
+        self.await_leader(topic).await
     }
 
     async fn create(&self, topic: &Arc<str>, spec: TopicSpec) -> Result<()> {
@@ -173,6 +175,12 @@ impl TopicKeeper {
             Some(Code::TopicAlreadyExists) => Ok(()),
             Some(code) => Err(not_created(topic, code)),
         }
+    }
+
+    /// A broker that is about to lead a new topic refuses its first records. Not seeing a leader yet is no
+    /// failure: the records wait for it in the client.
+    async fn await_leader(&self, topic: &Arc<str>) -> Result<()> {
+        self.look(topic, Client::is_led).await.map(drop)
     }
 
     /// Asks until the topic is there or [`VISIBLE`] has passed.

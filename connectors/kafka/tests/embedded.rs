@@ -328,6 +328,36 @@ async fn what_the_broker_refuses_ends_the_producer_unless_it_is_tolerated() -> R
     Ok(())
 }
 
+/// A broker that refuses the first request of a producer in a partition and takes the second says of the
+/// first, when it comes again, that it has it. librdkafka calls that delivered, but it is lost.
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn a_record_that_is_called_a_duplicate_but_is_nowhere_is_not_acknowledged() -> Result<()> {
+    use rdkafka::mocking::MockCluster;
+    use rdkafka::types::{RDKafkaApiKey, RDKafkaRespErr};
+    let cluster = MockCluster::new(1)?;
+    let name = topic("nowhere");
+    cluster.create_topic(&name, 1, 1)?;
+    for mode in MODES {
+        let connector = format!("n{mode:?}");
+        let mut sender = Sender::open(&cluster.bootstrap_servers(), &connector, mode, &Properties::new()).await?;
+        cluster.request_errors(RDKafkaApiKey::Produce, &[RDKafkaRespErr::RD_KAFKA_RESP_ERR_DUPLICATE_SEQUENCE_NUMBER]);
+        sender.send(&name, Some("k"), Some(b"1")).await?;
+        let heard = sender.heard.until("that it may be missing", |h| !h.failed.is_empty()).await?;
+        let (seq, error) = &heard.failed[0];
+        assert_eq!((*seq, error.kind), (0, ErrorKind::BrokerUnavailable), "{mode:?}");
+        assert!(error.message.contains("it may be missing (topic nowhere partition 0"), "{error}");
+        assert_eq!(sender.flush(LONG).await.unwrap_err().kind, ErrorKind::BrokerUnavailable);
+        assert!(sender.heard.heard().delivered.is_empty() && sender.heard.heard().below.is_empty());
+        drop(sender);
+        let mut again = Sender::open(&cluster.bootstrap_servers(), &connector, mode, &Properties::new()).await?;
+        again.send(&name, Some("k"), Some(b"1")).await?;
+        again.flush(LONG).await?;
+    }
+    let read = read_all(&cluster.bootstrap_servers(), &name, true)?;
+    assert_eq!(read.iter().map(common::Read::text).collect::<Vec<_>>(), ["1", "1"]);
+    Ok(())
+}
+
 /// The producers of a node share its memory, whoever comes and goes.
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn memory_is_shared() -> Result<()> {
