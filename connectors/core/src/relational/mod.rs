@@ -1,10 +1,14 @@
 //! What sources with tables share: structures, their history, and events from rows.
 //!
-//! `table_id`, `column` and `table` describe tables, `table_json` is their form in records.
+//! `table_id`, `column` and `table` describe tables, `table_json` is their form in records. Which of them are
+//! captured is said by `table_filter` and `column_filter`, which columns make a key by `message_key`.
 //!
 //! It does not: know a database product, connect to one, or run tasks.
 
 pub mod column;
+pub mod column_filter;
+pub mod message_key;
 pub mod table;
+pub mod table_filter;
 pub mod table_id;
 pub mod table_json;

@@ -76,31 +76,22 @@ impl TableId {
         &self.table
     }
 
-    /// The parts that there are, of those that the form has, with dots between them and no quotes.
-    pub fn text(&self, form: NameForm) -> String {
-        let mut out = String::new();
+    /// The parts that there are, of those that the form has.
+    pub fn parts(&self, form: NameForm) -> Vec<&str> {
         let catalog = self.catalog().filter(|_| form != NameForm::WithoutCatalog);
         let schema = self.schema().filter(|_| form != NameForm::WithoutSchema);
-        for part in [catalog, schema].into_iter().flatten() {
-            out.push_str(part);
-            out.push('.');
-        }
-        out.push_str(&self.table);
-        out
+        [catalog, schema, Some(self.table())].into_iter().flatten().collect()
+    }
+
+    /// [`TableId::parts`] with dots between them and no quotes.
+    pub fn text(&self, form: NameForm) -> String {
+        self.parts(form).join(".")
     }
 
     /// All parts in double quotes, as records about structures name tables.
     pub fn quoted(&self) -> String {
-        let mut out = String::new();
-        for part in [self.catalog(), self.schema(), Some(self.table())].into_iter().flatten() {
-            if !out.is_empty() {
-                out.push('.');
-            }
-            out.push('"');
-            out.push_str(&part.replace('"', "\"\""));
-            out.push('"');
-        }
-        out
+        let quoted = |part: &str| format!("\"{}\"", part.replace('"', "\"\""));
+        self.parts(NameForm::Full).into_iter().map(quoted).collect::<Vec<_>>().join(".")
     }
 }
 
