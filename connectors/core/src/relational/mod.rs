@@ -1,12 +1,18 @@
 //! What sources with tables share: structures, their history, and events from rows.
 //!
 //! `table_id`, `column` and `table` describe tables, `table_json` is their form in records. Which of them are
-//! captured is said by `table_filter` and `column_filter`, which columns make a key by `message_key`.
+//! captured is said by `table_filter` and `column_filter`, which columns make a key by `message_key`. A row is
+//! of `cell`s with the dates and times of `moment`; `value_type` turns them into values of messages as `modes`
+//! say (`temporal` for dates and times), and `column_mappers` change those as the user's rules want it
+//! (`mapping`, `digest`).
 //!
 //! It does not: know a database product, connect to one, or run tasks.
 
 pub mod column;
 pub mod column_filter;
+pub mod column_mappers;
+mod digest;
+mod mapping;
 pub mod message_key;
 pub mod table;
 pub mod table_filter;
