@@ -8,13 +8,18 @@
 //!
 //! It does not: know a database product, connect to one, or run tasks.
 
+pub mod cell;
 pub mod column;
 pub mod column_filter;
 pub mod column_mappers;
 mod digest;
 mod mapping;
 pub mod message_key;
+pub mod modes;
+pub mod moment;
 pub mod table;
 pub mod table_filter;
 pub mod table_id;
 pub mod table_json;
+mod temporal;
+pub mod value_type;

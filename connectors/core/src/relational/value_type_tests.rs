@@ -1,0 +1,173 @@
+//! Types, modes and the ends of their ranges.
+#![allow(clippy::unwrap_used, clippy::expect_used, clippy::panic)]
+
+use super::*;
+use crate::relational::modes::TimePrecision;
+
+fn conversion(ty: ValueType, modes: ValueModes) -> Conversion {
+    Conversion::new(ty, modes, Placeholder::new("__debezium_unavailable_value").unwrap())
+}
+
+fn decimals(ty: ValueType, decimal: DecimalMode, unscaled: i128, scale: i16) -> Result<Value, String> {
+    let modes = ValueModes { decimal, ..ValueModes::default() };
+    conversion(ty, modes).value(&Cell::Decimal(Decimal::new(unscaled, scale)))
+}
+
+/// As JSON has bytes.
+fn base64(value: Value) -> String {
+    let Value::Bytes(bytes) = value else { panic!("{value:?}") };
+    STANDARD.encode(bytes)
+}
+
+const fn decimal(precision: u16, scale: i16) -> ValueType {
+    ValueType::Decimal { precision, scale }
+}
+
+#[test]
+fn sql_08_decimals_in_every_mode() {
+    let nines = 10i128.pow(38) - 1;
+    for (ty, unscaled, bytes, text, double) in [
+        (decimal(10, 2), -1780, "+Qw=", "-17.80", -17.8),
+        (decimal(19, 4), -123_400, "/h34", "-12.3400", -12.34),
+        (decimal(10, 4), -50, "zg==", "-0.0050", -0.005),
+        (decimal(38, 0), nines, "SztMqFqGxHoJiiI//////w==", "99999999999999999999999999999999999999", 1e38),
+        (decimal(19, 4), 63_230, "APb+", "6.3230", 6.323),
+        (decimal(5, 0), -1, "/w==", "-1", -1.0),
+        (decimal(5, 0), 0, "AA==", "0", 0.0),
+    ] {
+        let ValueType::Decimal { scale, .. } = ty else { panic!() };
+        assert_eq!(base64(decimals(ty, DecimalMode::Precise, unscaled, scale).unwrap()), bytes);
+        assert_eq!(decimals(ty, DecimalMode::String, unscaled, scale).unwrap(), Value::text(text));
+        assert_eq!(decimals(ty, DecimalMode::Double, unscaled, scale).unwrap(), Value::Float64(double));
+    }
+    let schema = conversion(decimal(19, 4), ValueModes::default()).schema();
+    assert_eq!(schema.name.as_deref(), Some("org.apache.kafka.connect.data.Decimal"));
+    let parameters: Vec<(&str, &str)> = schema.parameters.iter().map(|(k, v)| (&**k, &**v)).collect();
+    assert_eq!(parameters, [("scale", "4"), ("connect.decimal.precision", "19")]);
+}
+
+#[test]
+fn decimals_are_widened_and_never_rounded() {
+    assert_eq!(decimals(decimal(10, 3), DecimalMode::String, 2001, 1).unwrap(), Value::text("200.100"));
+    assert_eq!(decimals(decimal(10, 1), DecimalMode::String, 20_010, 2).unwrap(), Value::text("200.1"));
+    let error = decimals(decimal(10, 1), DecimalMode::Precise, 20_011, 2).unwrap_err();
+    assert_eq!(error, "a number does not fit the scale 1 of its column");
+    assert!(decimals(decimal(38, 30), DecimalMode::Precise, i128::MAX, 0).is_err());
+    let whole = conversion(decimal(10, 2), ValueModes::default()).value(&Cell::Int(5)).unwrap();
+    assert_eq!(base64(whole), STANDARD.encode(500i16.to_be_bytes()));
+}
+
+#[test]
+fn decimals_with_a_scale_of_their_own() {
+    let value = |mode, unscaled, scale| decimals(ValueType::VariableDecimal, mode, unscaled, scale).unwrap();
+    let bytes = Value::Bytes(Bytes::copy_from_slice(&[1, 0x2E, 0x0B]));
+    assert_eq!(value(DecimalMode::Precise, 77_323, 3), Value::Struct(vec![Value::Int32(3), bytes]));
+    assert_eq!(value(DecimalMode::String, 77_323, 3), Value::text("77.323"));
+    assert_eq!(value(DecimalMode::Double, 77_323, -3), Value::Float64(77_323_000.0));
+    let schema = conversion(ValueType::VariableDecimal, ValueModes::default()).schema();
+    assert_eq!(schema.name.as_deref(), Some("io.debezium.data.VariableScaleDecimal"));
+    assert_eq!(schema.fields().iter().map(|f| &*f.name).collect::<Vec<_>>(), ["scale", "value"]);
+}
+
+#[test]
+fn cnv_04_bytes_in_every_mode() {
+    let bytes = Bytes::from_static(&[0xFB, 0xFF, 0x10, 0x00]);
+    for (binary, text) in
+        [(BinaryMode::Base64, "+/8QAA=="), (BinaryMode::Base64UrlSafe, "-_8QAA=="), (BinaryMode::Hex, "fbff1000")]
+    {
+        let conversion = conversion(ValueType::Bytes, ValueModes { binary, ..ValueModes::default() });
+        assert_eq!(conversion.schema(), Schema::string());
+        assert_eq!(conversion.value(&Cell::Bytes(bytes.clone())).unwrap(), Value::text(text));
+        assert_eq!(conversion.value(&Cell::Bytes(Bytes::new())).unwrap(), Value::text(""));
+        assert_eq!(conversion.value(&Cell::Null).unwrap(), Value::Null);
+    }
+    let plain = conversion(ValueType::Bytes, ValueModes::default());
+    assert_eq!(plain.schema(), Schema::bytes());
+    assert_eq!(plain.value(&Cell::Bytes(bytes.clone())).unwrap(), Value::Bytes(bytes));
+}
+
+#[test]
+fn sql_11_values_that_the_log_does_not_hold() {
+    let value = |ty, modes| conversion(ty, modes).value(&Cell::Unavailable).unwrap();
+    let text = "__debezium_unavailable_value";
+    let plain = ValueModes::default();
+    assert_eq!(value(ValueType::Text(TextKind::Plain), plain), Value::text(text));
+    assert_eq!(base64(value(ValueType::Bytes, plain)), "X19kZWJleml1bV91bmF2YWlsYWJsZV92YWx1ZQ==");
+    let hex = ValueModes { binary: BinaryMode::Hex, ..plain };
+    assert_eq!(value(ValueType::Bytes, hex), Value::text(crate::position::hex(text.as_bytes())));
+    assert_eq!(value(ValueType::Int32, plain), Value::Null);
+
+    let raw = Placeholder::new("hex:41fF").unwrap();
+    assert_eq!((&*raw.text, raw.bytes.as_ref()), ("A\u{FFFD}", [0x41, 0xFF].as_slice()));
+    for wrong in ["hex:4", "hex:+1", "hex:xy", "hex:äö"] {
+        assert!(Placeholder::check(wrong).is_err(), "{wrong}");
+    }
+    assert_eq!(Placeholder::check("hex:"), Ok(()));
+}
+
+#[test]
+fn numbers_and_their_ends() {
+    let value = |ty, cell| conversion(ty, ValueModes::default()).value(&cell);
+    assert_eq!(value(ValueType::Int16, Cell::Int(255)), Ok(Value::Int16(255)));
+    assert_eq!(value(ValueType::Int16, Cell::Int(-32_768)), Ok(Value::Int16(i16::MIN)));
+    assert_eq!(value(ValueType::Int16, Cell::Int(32_768)), Err("a number does not fit into 16 bits".to_owned()));
+    assert_eq!(value(ValueType::Int32, Cell::Int(1 << 31)), Err("a number does not fit into 32 bits".to_owned()));
+    assert_eq!(value(ValueType::Int64, Cell::Int(i64::MIN)), Ok(Value::Int64(i64::MIN)));
+    assert_eq!(value(ValueType::Float32, Cell::Float32(0.1)), Ok(Value::Float32(0.1)));
+    assert_eq!(value(ValueType::Boolean, Cell::Bool(true)), Ok(Value::Bool(true)));
+    assert_eq!(value(ValueType::Int32, Cell::text("7")), Err("a text came for a column of type Int32".to_owned()));
+}
+
+#[test]
+fn sql_39_texts_with_a_meaning() {
+    for (kind, name) in [
+        (TextKind::Plain, None),
+        (TextKind::Json, Some("io.debezium.data.Json")),
+        (TextKind::Xml, Some("io.debezium.data.Xml")),
+        (TextKind::Uuid, Some("io.debezium.data.Uuid")),
+    ] {
+        let conversion = conversion(ValueType::Text(kind), ValueModes::default());
+        assert_eq!(conversion.schema().name.as_deref(), name);
+        assert_eq!(conversion.value(&Cell::text("x")).unwrap(), Value::text("x"));
+    }
+}
+
+/// Of every type in every mode the zero is a value of the schema.
+#[test]
+fn zeros_fit_their_schemas() {
+    use crate::convert::{Converter, JsonConverter};
+    let types = [
+        (ValueType::Boolean, "false"),
+        (ValueType::Int16, "0"),
+        (ValueType::Int32, "0"),
+        (ValueType::Int64, "0"),
+        (ValueType::Float32, "0.0"),
+        (ValueType::Float64, "0.0"),
+        (decimal(10, 2), "\"AA==\""),
+        (ValueType::VariableDecimal, r#"{"scale":0,"value":"AA=="}"#),
+        (ValueType::Date, "0"),
+        (ValueType::Time { fraction: 7 }, "0"),
+        (ValueType::Timestamp { fraction: 0 }, "0"),
+        (ValueType::ZonedTimestamp { fraction: 7 }, "\"1970-01-01T00:00:00Z\""),
+        (ValueType::Text(TextKind::Plain), "\"\""),
+        (ValueType::Bytes, "\"\""),
+    ];
+    let json = |ty, modes| {
+        let conversion = conversion(ty, modes);
+        let datum = crate::record::Datum::new(conversion.schema().into(), conversion.zero());
+        let mut out = Vec::new();
+        let mut converter = JsonConverter { schemas: false, ..JsonConverter::with_schemas() };
+        converter.convert_datum(&"t".into(), &datum, &mut out).unwrap();
+        String::from_utf8(out).unwrap()
+    };
+    for (ty, expected) in types {
+        assert_eq!(json(ty, ValueModes::default()), expected, "{ty:?}");
+        for time in [TimePrecision::Connect, TimePrecision::IsoString, TimePrecision::Structured] {
+            for decimal in [DecimalMode::Double, DecimalMode::String] {
+                assert_ne!(json(ty, ValueModes { time, decimal, binary: BinaryMode::Hex }), "null", "{ty:?}");
+            }
+        }
+    }
+    let strings = ValueModes { decimal: DecimalMode::String, ..ValueModes::default() };
+    assert_eq!(json(decimal(10, 2), strings), "\"0.00\"");
+}
