@@ -19,8 +19,11 @@ pub(super) enum Form {
     Plain,
 }
 
+/// Begins a digest.
+type Algorithm = fn() -> Box<dyn DynDigest>;
+
 /// Names of algorithms as Java's `MessageDigest` has them; case does not count.
-const ALGORITHMS: &[(&str, fn() -> Box<dyn DynDigest>)] = &[
+const ALGORITHMS: &[(&str, Algorithm)] = &[
     ("MD5", || Box::new(Md5::default())),
     ("SHA-1", || Box::new(Sha1::default())),
     ("SHA1", || Box::new(Sha1::default())),
@@ -35,7 +38,7 @@ const ALGORITHMS: &[(&str, fn() -> Box<dyn DynDigest>)] = &[
 
 #[derive(Clone)]
 pub(super) struct SaltedDigest {
-    algorithm: fn() -> Box<dyn DynDigest>,
+    algorithm: Algorithm,
     form: Form,
     salt: Box<str>,
 }

@@ -4,7 +4,8 @@
 //! captured is said by `table_filter` and `column_filter`, which columns make a key by `message_key`. A row is
 //! of `cell`s with the dates and times of `moment`; `value_type` turns them into values of messages as `modes`
 //! say (`temporal` for dates and times), and `column_mappers` change those as the user's rules want it
-//! (`mapping`, `digest`).
+//! (`mapping`, `digest`). `schema_builder` makes the `table_schema` of a table, with which `event` turns changes
+//! of rows into records.
 //!
 //! It does not: know a database product, connect to one, or run tasks.
 
@@ -13,13 +14,18 @@ pub mod column;
 pub mod column_filter;
 pub mod column_mappers;
 mod digest;
+pub mod event;
+#[cfg(test)]
+mod fixture;
 mod mapping;
 pub mod message_key;
 pub mod modes;
 pub mod moment;
+pub mod schema_builder;
 pub mod table;
 pub mod table_filter;
 pub mod table_id;
 pub mod table_json;
+pub mod table_schema;
 mod temporal;
 pub mod value_type;
