@@ -5,7 +5,8 @@
 //! of `cell`s with the dates and times of `moment`; `value_type` turns them into values of messages as `modes`
 //! say (`temporal` for dates and times), and `column_mappers` change those as the user's rules want it
 //! (`mapping`, `digest`). `schema_builder` makes the `table_schema` of a table, with which `event` turns changes
-//! of rows into records.
+//! of rows into records. `history` keeps what structures were at which position, and `schema_change` tells
+//! consumers of their changes.
 //!
 //! It does not: know a database product, connect to one, or run tasks.
 
@@ -17,11 +18,13 @@ mod digest;
 pub mod event;
 #[cfg(test)]
 mod fixture;
+pub mod history;
 mod mapping;
 pub mod message_key;
 pub mod modes;
 pub mod moment;
 pub mod schema_builder;
+pub mod schema_change;
 pub mod table;
 pub mod table_filter;
 pub mod table_id;

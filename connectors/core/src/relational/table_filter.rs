@@ -87,6 +87,14 @@ impl TableFilter {
         self.signals.contains(id)
     }
 
+    /// Whether tables of this one's database may be captured.
+    ///
+    /// # Errors
+    /// As [`TableFilter::captures`].
+    pub fn captures_database(&self, id: &TableId) -> Result<bool> {
+        self.databases.passes(id.catalog().unwrap_or_default())
+    }
+
     /// Whether changes of this table are captured.
     ///
     /// # Errors
@@ -98,7 +106,7 @@ impl TableFilter {
         if self.is_builtin.is_some_and(|is_builtin| is_builtin(id)) {
             return Ok(false);
         }
-        Ok(self.databases.passes(id.catalog().unwrap_or_default())?
+        Ok(self.captures_database(id)?
             && self.schemas.passes(id.schema().unwrap_or_default())?
             && passes_table(&self.tables, id, self.forms)?)
     }
