@@ -6,7 +6,8 @@
 //! say (`temporal` for dates and times), and `column_mappers` change those as the user's rules want it
 //! (`mapping`, `digest`). `schema_builder` makes the `table_schema` of a table, with which `event` turns changes
 //! of rows into records. `history` keeps what structures were at which position, and `schema_change` tells
-//! consumers of their changes.
+//! consumers of their changes. `options` has what a user chooses, `select_overrides` the
+//! user's statements for snapshots.
 //!
 //! It does not: know a database product, connect to one, or run tasks.
 
@@ -23,8 +24,10 @@ mod mapping;
 pub mod message_key;
 pub mod modes;
 pub mod moment;
+pub mod options;
 pub mod schema_builder;
 pub mod schema_change;
+pub mod select_overrides;
 pub mod table;
 pub mod table_filter;
 pub mod table_id;
