@@ -4,6 +4,7 @@ use bytes::Bytes;
 
 use super::moment::{Date, TimeOfDay, Timestamp, ZonedTimestamp};
 use crate::record::Text;
+use crate::transform::decimal::parse;
 
 /// A number with a fixed point: `unscaled` times ten to the power of minus `scale`. Never through a double.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -15,6 +16,13 @@ pub struct Decimal {
 impl Decimal {
     pub const fn new(unscaled: i128, scale: i16) -> Self {
         Self { unscaled, scale }
+    }
+
+    /// From digits, which may have a sign, a point and an exponent. `None`: it is no number, or has more digits
+    /// than 128 bits hold.
+    pub fn parse(text: &str) -> Option<Self> {
+        let (unscaled, scale) = parse(text)?;
+        Some(Self { unscaled, scale: i16::try_from(scale).ok()? })
     }
 
     /// All digits of the scale, and never an exponent.
@@ -87,6 +95,22 @@ impl Cell {
 mod tests {
     #![allow(clippy::unwrap_used, clippy::expect_used, clippy::panic)]
     use super::*;
+
+    #[test]
+    fn decimals_from_texts() {
+        for (text, unscaled, scale) in [
+            ("100.12345", 10_012_345, 5),
+            ("-5", -5, 0),
+            ("3147483648.", 3_147_483_648, 0),
+            ("1e3", 1, -3),
+            ("-.50", -50, 2),
+        ] {
+            assert_eq!(Decimal::parse(text), Some(Decimal::new(unscaled, scale)), "{text}");
+        }
+        for text in ["", "-", "1,5", "0x1", "getdate()", &"9".repeat(40), "1e-99999"] {
+            assert_eq!(Decimal::parse(text), None, "{text}");
+        }
+    }
 
     #[test]
     fn sql_08_decimals_as_plain_text_and_doubles() {

@@ -93,9 +93,10 @@ impl Timestamp {
     pub fn millis(self) -> i64 {
         i64::from(self.date.0) * 86_400_000 + (self.time.0 / 1_000_000) as i64
     }
-    /// The same in microseconds; what is finer is cut off.
-    pub fn micros(self) -> i64 {
-        i64::from(self.date.0) * 86_400_000_000 + (self.time.0 / 1_000) as i64
+    /// The same in microseconds; what is finer is cut off. `None`: 64 bits do not hold it, as beyond the years
+    /// -290308 and 294247.
+    pub fn micros(self) -> Option<i64> {
+        i64::try_from(self.nanos().div_euclid(1_000)).ok()
     }
 }
 
@@ -187,6 +188,16 @@ mod tests {
     }
 
     #[test]
+    fn microseconds_end_at_64_bits() {
+        let at = |days, nanos| Timestamp { date: Date(days), time: TimeOfDay::from_nanos(nanos).unwrap() };
+        assert_eq!(at(106_751_991, 14_454_775_807_999).micros(), Some(i64::MAX));
+        assert_eq!(at(106_751_991, 14_454_775_808_000).micros(), None);
+        assert_eq!(at(-106_751_992, 71_945_224_192_000).micros(), Some(i64::MIN));
+        assert_eq!(at(-106_751_992, 71_945_224_191_999).micros(), None);
+        assert_eq!(at(i32::MIN, 0).millis(), i64::from(i32::MIN) * 86_400_000);
+    }
+
+    #[test]
     fn sql_07_instants_before_the_epoch_are_cut_downwards() {
         let at = |year, month, day, nanos| Timestamp {
             date: Date::new(year, month, day).unwrap(),
@@ -195,6 +206,6 @@ mod tests {
         assert_eq!(at(1899, 12, 30, 0).millis(), -2_209_161_600_000);
         assert_eq!(at(1753, 1, 1, 0).millis(), -6_847_804_800_000);
         let last = at(1969, 12, 31, NANOS_PER_DAY - 1);
-        assert_eq!((last.millis(), last.micros(), last.nanos()), (-1, -1, -1));
+        assert_eq!((last.millis(), last.micros(), last.nanos()), (-1, Some(-1), -1));
     }
 }

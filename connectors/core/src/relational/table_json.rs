@@ -228,8 +228,54 @@ impl<'a> Members<'a> {
 #[cfg(test)]
 mod tests {
     #![allow(clippy::unwrap_used, clippy::expect_used, clippy::panic)]
+    use proptest::prelude::*;
+
     use super::super::column::jdbc;
     use super::*;
+
+    fn any_column() -> impl Strategy<Value = Column> {
+        let text = || proptest::option::of("\\PC{0,6}");
+        let number = || proptest::option::of(any::<i32>());
+        let default = prop_oneof![
+            Just(ColumnDefault::None),
+            Just(ColumnDefault::Null),
+            "\\PC{0,6}".prop_map(|text: String| ColumnDefault::Expression(text.into())),
+        ];
+        let flags = (any::<bool>(), any::<bool>(), any::<bool>());
+        let values = proptest::option::of(proptest::collection::vec("\\PC{0,4}", 0..3));
+        (any::<i32>(), number(), number(), number(), text(), text(), flags, default, values).prop_map(
+            |(jdbc_type, native_type, length, scale, comment, charset, flags, default, enum_values)| Column {
+                native_type,
+                length,
+                scale,
+                comment: comment.map(Into::into),
+                charset_name: charset.map(Into::into),
+                optional: flags.0,
+                auto_incremented: flags.1,
+                generated: flags.2,
+                default,
+                enum_values,
+                ..Column::new("", 0, jdbc_type, "type")
+            },
+        )
+    }
+
+    proptest! {
+        #[test]
+        fn any_structure_reads_back(
+            columns in proptest::collection::vec(any_column(), 0..5),
+            comment in proptest::option::of("\\PC{0,6}"),
+            names in ("\\PC{1,6}", "\\PC{1,6}"),
+        ) {
+            let named = |(at, column): (i32, Column)| Column { name: format!("c{at}").into(), position: at, ..column };
+            let columns: Vec<Column> = (1..).zip(columns).map(named).collect();
+            let key = columns.iter().rev().map(|column| column.name.clone()).collect();
+            let mut table = Table::new(TableId::new(Some(&names.0), None, &names.1), columns, key).unwrap();
+            table.comment = comment;
+            let change = TableChange::new(ChangeKind::Create, table);
+            prop_assert_eq!(TableChange::from_json(&change.to_json(), TwoParts::CatalogAndTable).unwrap(), change);
+        }
+    }
 
     /// Member by member what Debezium writes for a SQL Server table.
     const ALTER: &str = r#"{"type":"ALTER","id":"\"shop\".\"dbo\".\"item\"","table":{"defaultCharsetName":null,"primaryKeyColumnNames":["id"],"columns":[{"name":"id","jdbcType":4,"typeName":"int identity","typeExpression":"int identity","charsetName":null,"length":10,"scale":0,"position":1,"optional":false,"autoIncremented":false,"generated":false,"comment":null,"hasDefaultValue":false},{"name":"kind","jdbcType":1,"nativeType":7,"typeName":"char","typeExpression":null,"charsetName":"latin1","position":2,"optional":true,"autoIncremented":true,"generated":true,"comment":"of it","hasDefaultValue":true,"defaultValueExpression":"('a')","enumValues":["a","b"]}],"attributes":[{"name":"x","value":"1"}]},"comment":"things"}"#;

@@ -126,11 +126,13 @@ pub(super) fn time_value(unit: Unit, time: TimeOfDay, fraction: u8) -> Value {
 }
 
 /// # Errors
-/// A timestamp that 64 bits of nanoseconds do not hold.
+/// A timestamp that 64 bits of micro- or nanoseconds do not hold.
 pub(super) fn timestamp_value(unit: Unit, timestamp: Timestamp, fraction: u8) -> Result<Value, String> {
     Ok(match unit {
         Unit::Connect | Unit::Millis => Value::Int64(timestamp.millis()),
-        Unit::Micros => Value::Int64(timestamp.micros()),
+        Unit::Micros => Value::Int64(timestamp.micros().ok_or_else(|| {
+            format!("{timestamp} is outside the representable range for INT64 epoch microseconds")
+        })?),
         Unit::Nanos => Value::Int64(i64::try_from(timestamp.nanos()).map_err(|_| {
             format!(
                 "{timestamp} is outside the representable range for INT64 epoch nanoseconds (1677-09-21 to 2262-04-11). Use 'time.precision.mode=microseconds' or 'isostring'"

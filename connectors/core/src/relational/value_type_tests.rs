@@ -1,8 +1,11 @@
 //! Types, modes and the ends of their ranges.
 #![allow(clippy::unwrap_used, clippy::expect_used, clippy::panic)]
 
+use proptest::prelude::*;
+
 use super::*;
 use crate::relational::modes::TimePrecision;
+use crate::relational::moment::NANOS_PER_DAY;
 
 fn conversion(ty: ValueType, modes: ValueModes) -> Conversion {
     Conversion::new(ty, modes, Placeholder::new("__debezium_unavailable_value").unwrap())
@@ -170,4 +173,79 @@ fn zeros_fit_their_schemas() {
     }
     let strings = ValueModes { decimal: DecimalMode::String, ..ValueModes::default() };
     assert_eq!(json(decimal(10, 2), strings), "\"0.00\"");
+}
+
+fn any_cell() -> impl Strategy<Value = Cell> {
+    let time = || (0..NANOS_PER_DAY).prop_map(|nanos| TimeOfDay::from_nanos(nanos).unwrap());
+    let timestamp = move || (any::<i32>(), time()).prop_map(|(days, time)| Timestamp { date: Date(days), time });
+    let zoned = (timestamp(), -64_800..=64_800)
+        .prop_map(|(local, offset_seconds)| Cell::ZonedTimestamp(ZonedTimestamp { local, offset_seconds }));
+    prop_oneof![
+        Just(Cell::Null),
+        Just(Cell::Unavailable),
+        any::<bool>().prop_map(Cell::Bool),
+        any::<i64>().prop_map(Cell::Int),
+        any::<f32>().prop_map(Cell::Float32),
+        any::<f64>().prop_map(Cell::Float64),
+        (any::<i128>(), -400..400_i16).prop_map(|(unscaled, scale)| Cell::Decimal(Decimal::new(unscaled, scale))),
+        any::<i32>().prop_map(|days| Cell::Date(Date(days))),
+        time().prop_map(Cell::Time),
+        timestamp().prop_map(Cell::Timestamp),
+        zoned,
+        "\\PC{0,8}".prop_map(|text: String| Cell::text(text)),
+        any::<Vec<u8>>().prop_map(|bytes| Cell::Bytes(bytes.into())),
+    ]
+}
+
+fn any_type() -> impl Strategy<Value = ValueType> {
+    let fraction = || 0..=9_u8;
+    prop_oneof![
+        Just(ValueType::Boolean),
+        Just(ValueType::Int16),
+        Just(ValueType::Int32),
+        Just(ValueType::Int64),
+        Just(ValueType::Float32),
+        Just(ValueType::Float64),
+        (1..39_u16, -10..39_i16).prop_map(|(precision, scale)| ValueType::Decimal { precision, scale }),
+        Just(ValueType::VariableDecimal),
+        Just(ValueType::Date),
+        fraction().prop_map(|fraction| ValueType::Time { fraction }),
+        fraction().prop_map(|fraction| ValueType::Timestamp { fraction }),
+        fraction().prop_map(|fraction| ValueType::ZonedTimestamp { fraction }),
+        Just(ValueType::Text(TextKind::Json)),
+        Just(ValueType::Bytes),
+    ]
+}
+
+fn any_modes() -> impl Strategy<Value = ValueModes> {
+    use BinaryMode as B;
+    use DecimalMode as D;
+    use TimePrecision as T;
+    let decimal = prop::sample::select(vec![D::Precise, D::Double, D::String]);
+    let time = prop::sample::select(vec![
+        T::Adaptive,
+        T::AdaptiveTimeMicroseconds,
+        T::Connect,
+        T::IsoString,
+        T::Microseconds,
+        T::Nanoseconds,
+        T::Structured,
+    ]);
+    let binary = prop::sample::select(vec![B::Bytes, B::Base64, B::Base64UrlSafe, B::Hex]);
+    (decimal, time, binary).prop_map(|(decimal, time, binary)| ValueModes { decimal, time, binary })
+}
+
+proptest! {
+    /// Whatever comes is refused, or is a value that converters can write by its schema.
+    #[test]
+    fn a_value_fits_its_schema(ty in any_type(), modes in any_modes(), cell in any_cell()) {
+        let conversion = conversion(ty, modes);
+        if let Ok(value) = conversion.value(&cell) {
+            let schema = Schema { optional: true, ..conversion.schema() };
+            let datum = crate::record::Datum::new(schema.into(), value);
+            let mut json = crate::convert::JsonConverter::with_schemas();
+            let written = crate::convert::Converter::convert_datum(&mut json, &"t".into(), &datum, &mut Vec::new());
+            prop_assert!(written.is_ok(), "{ty:?} {modes:?} {cell:?}: {written:?}");
+        }
+    }
 }

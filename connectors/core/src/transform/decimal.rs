@@ -11,7 +11,7 @@ pub(super) fn unscaled(text: &str, scale: i32) -> Option<Bytes> {
 }
 
 /// `text` as an integer and the count of its digits behind the point.
-pub(super) fn parse(text: &str) -> Option<(i128, i32)> {
+pub(crate) fn parse(text: &str) -> Option<(i128, i32)> {
     let (mantissa, exponent) = match text.find(['e', 'E']) {
         Some(at) => (&text[..at], text[at + 1..].parse::<i32>().ok()?),
         None => (text, 0),

@@ -157,21 +157,23 @@ impl SchemaHistory {
         let counts = |(partition, stored): &StopPoint| {
             order.is_of(&record, partition) && order.is_at_or_before(&record.position, stored)
         };
-        let Some(changes) = record.changes.as_ref().filter(|_| stops.iter().any(counts)) else {
+        if !stops.iter().any(counts) {
             return Ok(false);
-        };
-        for change in changes {
-            if let Some(previous) = &change.previous_id {
+        }
+        let changes = record.changes.unwrap_or_default();
+        let counted = !changes.is_empty();
+        for TableChange { kind, previous_id, table } in changes {
+            if let Some(previous) = &previous_id {
                 tables.remove(previous);
             }
-            match change.kind {
-                ChangeKind::Create | ChangeKind::Alter => tables.put(change.table.clone()),
+            match kind {
+                ChangeKind::Create | ChangeKind::Alter => tables.put(table),
                 ChangeKind::Drop => {
-                    tables.remove(&change.table.id);
+                    tables.remove(&table.id);
                 }
             }
         }
-        Ok(!changes.is_empty())
+        Ok(counted)
     }
 
     fn gone(&self) -> Error {
