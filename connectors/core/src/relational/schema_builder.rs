@@ -54,20 +54,20 @@ impl SchemaBuilder {
         let names = self.naming.collection(&table.id.parts(self.topic_form));
         let conversions = self.conversions(table);
         let in_row = self.columns.columns(table)?;
-        let row = (0..table.columns().len()).filter(|at| in_row[*at]).collect::<Vec<usize>>();
-        let row = self.shape(table, &conversions, &row, true)?;
-        let key = self.shape(table, &conversions, &self.keys.columns(table)?, false)?;
-        let row_schema = Arc::new(row.0.named(names.row.clone()).optional());
-        let key =
-            (!key.1.is_empty()).then(|| Shape { schema: Arc::new(key.0.named(names.key.clone())), fields: key.1 });
+        let in_row: Vec<usize> = (0..table.columns().len()).filter(|at| in_row[*at]).collect();
+        let row =
+            self.shape(table, &conversions, &in_row, true, |schema| schema.named(names.row.clone()).optional())?;
+        let in_key = self.keys.columns(table)?;
+        let key = self.shape(table, &conversions, &in_key, false, |schema| schema.named(names.key.clone()))?;
+        let envelope = envelope_schema(&row.schema, &self.source).named(names.envelope.clone()).versioned(2);
         Ok(TableSchema {
+            id: table.id.clone(),
             full_name: table.id.to_string().into(),
             topic: names.topic.clone(),
-            envelope: Arc::new(envelope_schema(&row_schema, &self.source).named(names.envelope.clone()).versioned(2)),
-            key,
-            row: Shape { schema: row_schema, fields: row.1 },
+            envelope: Arc::new(envelope),
+            key: Some(key).filter(|key| !key.fields.is_empty()),
+            row,
             width: table.columns().len(),
-            id: table.id.clone(),
         })
     }
 
@@ -84,14 +84,15 @@ impl SchemaBuilder {
         table.columns().iter().map(conversion).collect()
     }
 
-    /// The struct of some columns.
+    /// The struct of some columns; `finish` adds what is no matter of its fields.
     fn shape(
         &self,
         table: &Table,
         conversions: &[Option<Conversion>],
         indexes: &[usize],
         is_row: bool,
-    ) -> Result<(Schema, Vec<FieldPlan>)> {
+        finish: impl FnOnce(Schema) -> Schema,
+    ) -> Result<Shape> {
         let (mut schemas, mut plans) = (Vec::new(), Vec::new());
         for index in indexes {
             let column = &table.columns()[*index];
@@ -123,7 +124,7 @@ impl SchemaBuilder {
             error
         })?;
         let fields = names.into_iter().zip(schemas).map(|(name, schema)| Field { name, schema });
-        Ok((Schema::new(Type::Struct(fields.collect())), plans))
+        Ok(Shape { schema: Arc::new(finish(Schema::new(Type::Struct(fields.collect())))), fields: plans })
     }
 
     fn default(&self, table: &Table, column: &Column, conversion: &Conversion) -> Option<Value> {
