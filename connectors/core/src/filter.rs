@@ -111,6 +111,20 @@ impl NameFilter {
         decisions.insert(name.to_owned(), contained == include);
         Ok(contained == include)
     }
+
+    /// Whether something with several spellings of its name passes: on a list is what has one of them there.
+    ///
+    /// # Errors
+    /// As [`NameFilter::passes`].
+    pub fn passes_any<S: AsRef<str>>(&self, spellings: impl IntoIterator<Item = S>) -> Result<bool> {
+        let unlisted = !matches!(self.rule, Rule::Include(_));
+        for name in spellings {
+            if self.passes(name.as_ref())? != unlisted {
+                return Ok(!unlisted);
+            }
+        }
+        Ok(unlisted)
+    }
 }
 
 #[cfg(test)]
@@ -163,6 +177,18 @@ mod tests {
         let both = ["a".to_owned()];
         assert!(NameFilter::new(MatchMode::Regex, &both, &both).is_err());
         assert!(NameFilter::new(MatchMode::Regex, &["[a".to_owned()], &[]).unwrap_err().contains("[a"));
+    }
+
+    #[test]
+    fn one_of_several_spellings_is_enough_to_be_on_a_list() {
+        let list = split_list("db.s.t, x.y");
+        let included = NameFilter::new(MatchMode::Regex, &list, &[]).unwrap();
+        let excluded = NameFilter::new(MatchMode::Regex, &[], &list).unwrap();
+        for (spellings, listed) in [(["db.s.t", "s.t"], true), (["db.x.y", "x.y"], true), (["db.s.u", "s.u"], false)] {
+            assert_eq!(included.passes_any(spellings).unwrap(), listed);
+            assert_eq!(excluded.passes_any(spellings).unwrap(), !listed);
+            assert!(NameFilter::all().passes_any(spellings).unwrap());
+        }
     }
 
     #[test]

@@ -2,13 +2,12 @@
 //!
 //! In the order in which a change passes: `source` is the SPI that a connector implements and
 //! `position` what it resumes from; `record` the data model; `filter`, `naming` and `envelope` make
-//! records from changes, `transaction`, `heartbeat` and `notification` add records of their own, `signal`
-//! and `snapshot` what users ask for while changes are streamed; `queue` carries batches from reader to
-//! encoder; `repstance` gives records the second message format, `transform` and `convert` turn them into
-//! bytes, `tolerance` says what happens to those
-//! that cannot be; `delivery` is the SPI towards Kafka and `ack` moves the position over the contiguous
-//! prefix of acknowledged messages. `progress` is what status and metrics read; `error` is the one error
-//! type.
+//! records from changes, for sources with tables together with `relational`; `transaction`, `heartbeat` and
+//! `notification` add records of their own, `signal` and `snapshot` what users ask for while changes are
+//! streamed; `queue` carries batches from reader to encoder; `repstance` gives records the second message
+//! format, `transform` and `convert` turn them into bytes, `tolerance` says what happens to those that cannot
+//! be; `delivery` is the SPI towards Kafka and `ack` moves the position over the contiguous prefix of
+//! acknowledged messages. `progress` is what status and metrics read; `error` is the one error type.
 //!
 //! It does not: connect to anything, know a database or a Kafka client, or run tasks.
 
@@ -26,6 +25,7 @@ pub mod position;
 pub mod progress;
 pub mod queue;
 pub mod record;
+pub mod relational;
 pub mod repstance;
 pub mod signal;
 pub mod snapshot;

@@ -11,7 +11,7 @@ pub(super) fn unscaled(text: &str, scale: i32) -> Option<Bytes> {
 }
 
 /// `text` as an integer and the count of its digits behind the point.
-pub(super) fn parse(text: &str) -> Option<(i128, i32)> {
+pub(crate) fn parse(text: &str) -> Option<(i128, i32)> {
     let (mantissa, exponent) = match text.find(['e', 'E']) {
         Some(at) => (&text[..at], text[at + 1..].parse::<i32>().ok()?),
         None => (text, 0),
@@ -35,7 +35,7 @@ pub(super) fn parse(text: &str) -> Option<(i128, i32)> {
 }
 
 /// The same number with another count of digits behind the point, if none is lost.
-pub(super) fn rescale(number: i128, from: i32, to: i32) -> Option<i128> {
+pub(crate) fn rescale(number: i128, from: i32, to: i32) -> Option<i128> {
     if number == 0 {
         return Some(0);
     }
@@ -85,7 +85,7 @@ pub(super) fn number_of(bytes: &[u8]) -> Option<i128> {
 }
 
 /// As few bytes as hold the number, as Java writes them.
-pub(super) fn bytes_of(number: i128) -> Bytes {
+pub(crate) fn bytes_of(number: i128) -> Bytes {
     let wide = number.to_be_bytes();
     let sign = if number < 0 { 0xFF } else { 0 };
     let mut start = 0;

@@ -28,7 +28,7 @@ mod conditional;
 mod configuration;
 mod content_router;
 mod date_format;
-mod decimal;
+pub(crate) mod decimal;
 mod delete_handling;
 mod drop_headers;
 mod dropped_fields;
