@@ -10,3 +10,4 @@
 pub mod session;
 pub mod types;
 pub mod value;
+pub mod wire;
