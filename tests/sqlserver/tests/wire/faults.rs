@@ -43,7 +43,7 @@ async fn a_request_is_refused_once_with_the_error_of_the_fault() {
     let (script, server) = start(Options::default(), one).await;
     let mut client = client(&server).await;
     server.faults().refuse_next(error(1205, 13, "Transaction was deadlocked."));
-    match client.query("SELECT 1", &[]).await.unwrap().into_row().await.unwrap_err() {
+    match client.query("SELECT 1", &[]).await.err().unwrap() {
         Error::Server(error) => assert_eq!((error.code(), error.class()), (1205, 13)),
         other => panic!("{other}"),
     }

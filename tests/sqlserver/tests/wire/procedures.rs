@@ -69,7 +69,7 @@ async fn a_fatal_error_ends_the_connection() {
     let (script, server) =
         start(Options::default(), |_, answers| answers.message(&error(21, 20, "Fatal error."))).await;
     let mut client = client(&server).await;
-    match client.simple_query("SELECT 1").await.unwrap().into_results().await.unwrap_err() {
+    match client.simple_query("SELECT 1").await.err().unwrap() {
         Error::Server(error) => assert_eq!(error.class(), 20),
         other => panic!("{other}"),
     }

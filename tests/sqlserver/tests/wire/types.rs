@@ -59,7 +59,7 @@ fn cases() -> Vec<(SqlType, SqlValue, ColumnData<'static>)> {
         (SqlType::Float, SqlValue::Float(1e300), ColumnData::F64(Some(1e300))),
         // The client has money as a double.
         (SqlType::SmallMoney, SqlValue::Money(-12_345), ColumnData::F64(Some(-1.2345))),
-        (SqlType::Money, SqlValue::Money(98_765_432_101), ColumnData::F64(Some(9_876_543.2101))),
+        (SqlType::Money, SqlValue::Money(98_765_432_101), ColumnData::F64(Some(9_876_543.210_1))),
         (SqlType::Date, SqlValue::Date(DAY), ColumnData::Date(Some(Date::new(DAY as u32)))),
         (
             SqlType::DateTime,
