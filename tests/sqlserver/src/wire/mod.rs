@@ -10,6 +10,8 @@
 //! without them does.
 
 mod answer;
+#[cfg(test)]
+mod bad_input;
 pub mod browser;
 mod bytes;
 mod collation;

@@ -62,7 +62,7 @@ pub(crate) fn put_time(ticks: Ticks, scale: u8, out: &mut Vec<u8>) -> Result<(),
 
 pub(crate) fn put_datetime2(days: i32, ticks: Ticks, scale: u8, out: &mut Vec<u8>) -> Result<(), Unfit> {
     let next_day = put_rounded(ticks, scale, out)?;
-    put_date(days + i32::from(next_day), out)
+    put_date(days.saturating_add(next_day.into()), out)
 }
 
 pub(crate) fn put_datetimeoffset(
@@ -94,7 +94,7 @@ pub(crate) fn put_datetime(days: i32, ticks: Ticks, out: &mut Vec<u8>) -> Result
 
 pub(crate) fn put_smalldatetime(days: i32, ticks: Ticks, out: &mut Vec<u8>) -> Result<(), Unfit> {
     let minutes = (checked(ticks)? + TICKS_ROUNDED_UP) / TICKS_PER_MINUTE;
-    let (days, minutes) = if minutes == MINUTES_PER_DAY { (days + 1, 0) } else { (days, minutes) };
+    let (days, minutes) = if minutes == MINUTES_PER_DAY { (days.saturating_add(1), 0) } else { (days, minutes) };
     let days = days
         .checked_sub(DAY_1900)
         .and_then(|d| u16::try_from(d).ok())
