@@ -174,7 +174,7 @@ impl Runner {
             Act::Insert(insert) => self.insert(insert, frame, answers)?,
             Act::Update(update) => self.update(update, frame, answers)?,
             Act::Delete(delete) => self.delete(delete, frame, answers)?,
-            Act::Merge(merge) => self.merge(merge, frame, answers)?,
+            Act::Merge(_) => return Err(SqlError::unsupported("MERGE").into()),
             Act::Truncate(name) => self.truncate(name, frame, answers)?,
             Act::Define(define) => self.define(define, frame, answers)?,
             Act::Kill(expr) => {

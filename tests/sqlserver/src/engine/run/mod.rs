@@ -5,7 +5,6 @@ mod constraints;
 mod define;
 mod flow;
 mod insert;
-mod merge;
 mod output;
 mod rows;
 mod schema;
