@@ -257,6 +257,25 @@ impl Database {
 }
 
 impl Table {
+    /// A name alone, of something that permissions are asked for.
+    pub(crate) fn named(schema: &str, name: &str) -> Self {
+        Self {
+            id: 0,
+            schema: schema.into(),
+            name: name.into(),
+            columns: Vec::new(),
+            indexes: Vec::new(),
+            foreign_keys: Vec::new(),
+            checks: Vec::new(),
+            shipped: true,
+            created: SqlValue::Null,
+            next_column: 1,
+            period: None,
+            history: None,
+            is_history: false,
+        }
+    }
+
     pub(crate) fn column(&self, name: &str) -> Option<&Column> {
         self.columns.iter().find(|c| same_name(&c.name, name))
     }

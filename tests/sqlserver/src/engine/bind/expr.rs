@@ -85,7 +85,7 @@ impl Binder<'_> {
             Expr::Prefixed { prefix, value } if prefix.value.eq_ignore_ascii_case("N") => self.value(value),
             Expr::IsNull(_)
             | Expr::IsNotNull(_)
-            | Expr::InList { .. }
+            | Expr::In { .. }
             | Expr::Between { .. }
             | Expr::Like { .. }
             | Expr::Exists { .. } => Err(SqlError::new(

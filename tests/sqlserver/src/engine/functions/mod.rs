@@ -27,6 +27,7 @@ use super::session::state::SessionState;
 use crate::types::SqlType;
 use crate::value::SqlValue;
 
+pub(crate) use metadata::split_name;
 pub(crate) use table::{Builtin, Want, builtin};
 
 /// For functions whose result depends on their arguments alone.

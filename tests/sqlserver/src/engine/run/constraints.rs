@@ -56,9 +56,9 @@ impl Writer<'_> {
 
     /// What refers to an old row must not be there, goes with it, or loses its reference.
     pub(super) fn check_referrers(&mut self, verb: &str, old: &[Value], new: Option<&[Value]>) -> Outcome<()> {
-        let database = self.database.clone();
+        let (database, own) = (self.database.clone(), self.table.id);
         for other in database.tables.values() {
-            for key in other.foreign_keys.iter().filter(|k| k.table == self.table.id) {
+            for key in other.foreign_keys.iter().filter(|k| k.table == own) {
                 let Some(values) = key_values(&self.table, &key.referred, old) else { continue };
                 if new.and_then(|n| key_values(&self.table, &key.referred, n)).as_ref() == Some(&values) {
                     continue;

@@ -39,12 +39,8 @@ pub(super) struct Work {
 impl Runner {
     pub(super) fn insert(&mut self, insert: &Insert, frame: &mut Frame, answers: &mut dyn Answers) -> Outcome<()> {
         let (database, table) = self.binder(frame).known_table(&insert.table)?;
-        if let InsertSource::Execute(execute) = &insert.source {
-            let bound = self.results_of(execute, frame, answers)?;
-            let count = self.insert_bound(insert, bound, Vec::new(), frame, answers)?;
-            self.db.execute_batch("DROP TABLE IF EXISTS temp.results")?;
-            self.counted(count);
-            return Ok(self.done(count, answers)?);
+        if matches!(insert.source, InsertSource::Execute(_)) {
+            return Err(SqlError::unsupported("INSERT … EXECUTE").into());
         }
         let count = self.in_transaction(answers, |runner, answers| {
             let count = runner.write_rows(insert, &database, &table, frame, answers, &mut |binder| source(binder, insert, &database, &table))?;

@@ -15,7 +15,6 @@ fn is_reserved(keyword: &Keyword) -> bool {
     matches!(
         keyword,
         Keyword::BEGIN
-            | Keyword::BREAK
             | Keyword::CLOSE
             | Keyword::COMMIT
             | Keyword::CONTINUE
@@ -30,7 +29,6 @@ fn is_reserved(keyword: &Keyword) -> bool {
             | Keyword::OUTPUT
             | Keyword::REVOKE
             | Keyword::ROLLBACK
-            | Keyword::SAVE
             | Keyword::SELECT
             | Keyword::SET
             | Keyword::USE
