@@ -69,7 +69,8 @@ fn errors_have_the_numbers_of_the_server() {
     client.rows("CREATE TABLE p (id int PRIMARY KEY, n int NOT NULL CHECK (n > 0), s varchar(3)); CREATE TABLE f (id int REFERENCES p(id))");
     client.rows("INSERT p VALUES (1, 1, 'a')");
     for (statement, number) in [
-        ("SELEC 1", 102),
+        ("SELEC 1", 2812),
+        ("SELECT 1 +", 102),
         ("SELECT FROM p", 156),
         ("SELECT nope FROM p", 207),
         ("SELECT * FROM nope", 208),

@@ -111,13 +111,17 @@ impl Binder<'_> {
             column.name.clone_from(&renamed.name.value);
         }
         self.ctes.push((name.to_owned(), columns, kept.to_owned()));
-        let rest = self.set(right);
+        // SQLite wants the table's name in the part's own FROM, so the part is neither closed nor converted; where
+        // the real server would say 240 (types differ), the values come as they are.
+        let rest = match right.as_ref() {
+            SetExpr::Select(select) => self.select(select, None, Limit::default()),
+            _ => Err(SqlError::unsupported("A recursive part that is no plain SELECT")),
+        };
         self.ctes.pop();
-        let rest = rest?;
-        let converted = self.columns_as(&rest, &anchor.columns);
+        let rest = rest?.sql;
         // SQLite has no end to a recursion of its own; the server stops at 100 levels by error 530, which is not
         // modelled.
-        Ok(Bound { sql: format!("{} UNION ALL {converted}", anchor.sql), columns: anchor.columns })
+        Ok(Bound { sql: format!("{} UNION ALL {rest}", anchor.sql), columns: anchor.columns })
     }
 
     /// A query's rows with the types of other columns.
