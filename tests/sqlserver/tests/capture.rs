@@ -80,7 +80,9 @@ fn t_20_functions_answer_inside_of_the_interval_only() {
             "DECLARE @f binary(10) = sys.fn_cdc_get_min_lsn(N'dbo_t'), @t binary(10) = sys.fn_cdc_get_max_lsn(); SELECT __$operation, id FROM cdc.{filter}"
         )
     };
-    let rows = client.rows(&all("fn_cdc_get_all_changes_dbo_t(@f, @t, N'all update old') ORDER BY __$start_lsn, __$seqval, __$operation"));
+    let rows = client.rows(&all(
+        "fn_cdc_get_all_changes_dbo_t(@f, @t, N'all update old') ORDER BY __$start_lsn, __$seqval, __$operation",
+    ));
     assert_eq!(rows, [[int(2), int(1)], [int(2), int(2)], [int(3), int(1)], [int(4), int(1)], [int(1), int(2)]]);
     let rows = client.rows(&all("fn_cdc_get_net_changes_dbo_t(@f, @t, N'all') ORDER BY id"));
     assert_eq!(rows, [[int(2), int(1)]]);
@@ -131,7 +133,8 @@ fn t_33_a_database_without_capture_says_so() {
 /// Every statement that a connector sends about a database, in its own spelling.
 #[test]
 fn statements_of_connectors_run() {
-    let (server, mut client) = captured("id int IDENTITY PRIMARY KEY, v nvarchar(max) DEFAULT N'x', m money, c AS id * 2");
+    let (server, mut client) =
+        captured("id int IDENTITY PRIMARY KEY, v nvarchar(max) DEFAULT N'x', m money, c AS id * 2");
     client.rows("INSERT t (v, m) VALUES (N'a', 6.323)");
     server.capture("shop", 500).unwrap();
     for statement in [

@@ -39,16 +39,25 @@ fn queries_of_every_shape_run() {
     client.rows("CREATE TABLE a (id int PRIMARY KEY, g int, v varchar(10)); INSERT a VALUES (1, 1, 'x'), (2, 1, 'y'), (3, 2, 'Z')");
     for (query, expected) in [
         ("SELECT TOP (2) id FROM a ORDER BY id DESC", vec![vec![int(3)], vec![int(2)]]),
-        ("SELECT g, COUNT(*), MAX(v) FROM a GROUP BY g ORDER BY g", vec![vec![int(1), int(2), text("y")], vec![int(2), int(1), text("Z")]]),
+        (
+            "SELECT g, COUNT(*), MAX(v) FROM a GROUP BY g ORDER BY g",
+            vec![vec![int(1), int(2), text("y")], vec![int(2), int(1), text("Z")]],
+        ),
         ("SELECT id FROM a ORDER BY id OFFSET 1 ROWS FETCH NEXT 1 ROWS ONLY", vec![vec![int(2)]]),
         ("SELECT x.id FROM a x LEFT JOIN a y ON y.id = x.id + 1 WHERE y.id IS NULL", vec![vec![int(3)]]),
         ("SELECT id FROM a WHERE v IN ('X', 'z') ORDER BY 1", vec![vec![int(1)], vec![int(3)]]),
         ("SELECT id FROM a WHERE id IN (SELECT id FROM a WHERE g = 2)", vec![vec![int(3)]]),
         ("SELECT id FROM a WHERE EXISTS (SELECT 1 FROM a b WHERE b.id = a.id AND b.g = 2)", vec![vec![int(3)]]),
         ("WITH c AS (SELECT id * 2 AS d FROM a) SELECT SUM(d) FROM c", vec![vec![int(12)]]),
-        ("WITH n AS (SELECT 1 AS i UNION ALL SELECT i + 1 FROM n WHERE i < 4) SELECT COUNT(*) FROM n", vec![vec![int(4)]]),
+        (
+            "WITH n AS (SELECT 1 AS i UNION ALL SELECT i + 1 FROM n WHERE i < 4) SELECT COUNT(*) FROM n",
+            vec![vec![int(4)]],
+        ),
         ("SELECT 1 UNION SELECT 1 UNION ALL SELECT 2", vec![vec![int(1)], vec![int(2)]]),
-        ("SELECT r FROM (SELECT ROW_NUMBER() OVER (PARTITION BY g ORDER BY id DESC) AS r, id FROM a) q WHERE id = 1", vec![vec![int(2)]]),
+        (
+            "SELECT r FROM (SELECT ROW_NUMBER() OVER (PARTITION BY g ORDER BY id DESC) AS r, id FROM a) q WHERE id = 1",
+            vec![vec![int(2)]],
+        ),
         ("SELECT TOP 1 WITH TIES g FROM a ORDER BY g", vec![vec![int(1)], vec![int(1)]]),
         ("SELECT CASE WHEN g = 1 THEN 'one' ELSE 'more' END FROM a WHERE id = 3", vec![vec![text("more")]]),
         ("SELECT CONVERT(varchar(10), CAST('2020-01-02' AS date), 103)", vec![vec![text("02/01/2020")]]),
@@ -56,7 +65,10 @@ fn queries_of_every_shape_run() {
         ("SELECT AVG(id) FROM a", vec![vec![int(2)]]),
         ("SELECT COALESCE(NULL, v) FROM a WHERE id = 1", vec![vec![text("x")]]),
         ("SELECT t.x FROM (VALUES (1), (2)) AS t(x) WHERE t.x > 1", vec![vec![int(2)]]),
-        ("SELECT LEN(N'abc  '), LEFT('abc', 2), PARSE('5' AS int USING 'en-US')", vec![vec![int(3), text("ab"), int(5)]]),
+        (
+            "SELECT LEN(N'abc  '), LEFT('abc', 2), PARSE('5' AS int USING 'en-US')",
+            vec![vec![int(3), text("ab"), int(5)]],
+        ),
     ] {
         assert_eq!(client.rows(query), expected, "{query}");
     }
@@ -131,4 +143,30 @@ fn parameters_come_by_sp_executesql() {
     assert_eq!(heard.rows, [[int(2)]]);
     let heard = client.with("SELECT TOP (@P1) id FROM k ORDER BY id", "@P1 int", &[("@P1", SqlType::Int, int(1))]);
     assert_eq!(heard.rows, [[int(1)]]);
+}
+
+#[test]
+fn merge_and_output_tell_what_was_done() {
+    let server = shop();
+    let mut client = Client::to(&server, "shop");
+    client.rows("CREATE TABLE m (id int PRIMARY KEY, v int); INSERT m VALUES (1, 10), (2, 20)");
+    let rows = client.rows(
+        "MERGE INTO m AS t USING (VALUES (2, 21), (3, 30)) AS s(id, v) ON t.id = s.id
+         WHEN MATCHED THEN UPDATE SET v = s.v
+         WHEN NOT MATCHED THEN INSERT (id, v) VALUES (s.id, s.v)
+         WHEN NOT MATCHED BY SOURCE THEN DELETE
+         OUTPUT $action, deleted.id, inserted.v;",
+    );
+    assert_eq!(
+        rows,
+        [
+            vec![text("DELETE"), int(1), SqlValue::Null],
+            vec![text("UPDATE"), int(2), int(21)],
+            vec![text("INSERT"), SqlValue::Null, int(30)],
+        ]
+    );
+    assert_eq!(client.rows("UPDATE m SET v = v + 1 OUTPUT deleted.v, inserted.v WHERE id = 2"), [[int(21), int(22)]]);
+    assert_eq!(client.rows("SELECT id, v FROM m"), [[int(2), int(22)], [int(3), int(30)]]);
+    client.rows("SELECT id, v INTO #x FROM m; INSERT #x VALUES (9, 9)");
+    assert_eq!(client.rows("SELECT COUNT(*) FROM #x"), [[int(3)]]);
 }

@@ -72,7 +72,11 @@ impl Emulator {
             let (name, password) = setup.administrator.clone();
             w.logins.push(Known { name, password, sysadmin: true, granted: Vec::new() });
         });
-        let login = Login { user: setup.administrator.0.clone(), application: "SQLAgent - TSQL JobStep".into(), ..Login::default() };
+        let login = Login {
+            user: setup.administrator.0.clone(),
+            application: "SQLAgent - TSQL JobStep".into(),
+            ..Login::default()
+        };
         let state = Arc::new(SessionState::new(30, login, 1, engine.local_now()));
         let runner = Runner::new(&engine, state).map_err(|e| anyhow::anyhow!(e.text))?;
         let capture = Arc::new(Mutex::new(runner));
@@ -203,7 +207,8 @@ impl Server for Emulator {
         let database = world.database(wanted).ok_or_else(|| cannot(text()))?;
         open(&world, &database, &login.user).map_err(|_| cannot(text()))?;
         let since = self.engine.local_now();
-        let state = self.engine.session(|id| SessionState::new(id, login.clone(), database.id, since)).map_err(message)?;
+        let state =
+            self.engine.session(|id| SessionState::new(id, login.clone(), database.id, since)).map_err(message)?;
         let runner = Runner::new(&self.engine, state).map_err(message)?;
         let greeting = Greeting {
             database: database.name.clone(),

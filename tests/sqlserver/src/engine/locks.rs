@@ -82,7 +82,13 @@ pub(crate) struct Locks {
 
 impl Locks {
     /// Takes a lock and keeps it until [`Locks::release`]. `stopped` is asked now and then.
-    pub(crate) fn take(&self, target: Target, mode: Mode, asker: Asker, stopped: &dyn Fn() -> Option<Fault>) -> Outcome<()> {
+    pub(crate) fn take(
+        &self,
+        target: Target,
+        mode: Mode,
+        asker: Asker,
+        stopped: &dyn Fn() -> Option<Fault>,
+    ) -> Outcome<()> {
         let mut table = self.wait(asker, stopped, |table| table.in_the_way(target, mode, asker.session))?;
         table.held.entry(target).or_default().entry(asker.session).or_default().insert(mode);
         Ok(())
@@ -119,10 +125,18 @@ impl Locks {
 
     /// Waits until a transaction has ended.
     pub(crate) fn wait_for(&self, transaction: u64, asker: Asker, stopped: &dyn Fn() -> Option<Fault>) -> Outcome<()> {
-        self.wait(asker, stopped, |table| table.open.get(&transaction).copied().filter(|s| *s != asker.session).into_iter().collect()).map(drop)
+        self.wait(asker, stopped, |table| {
+            table.open.get(&transaction).copied().filter(|s| *s != asker.session).into_iter().collect()
+        })
+        .map(drop)
     }
 
-    fn wait(&self, asker: Asker, stopped: &dyn Fn() -> Option<Fault>, blockers: impl Fn(&Table) -> Vec<u16>) -> Outcome<MutexGuard<'_, Table>> {
+    fn wait(
+        &self,
+        asker: Asker,
+        stopped: &dyn Fn() -> Option<Fault>,
+        blockers: impl Fn(&Table) -> Vec<u16>,
+    ) -> Outcome<MutexGuard<'_, Table>> {
         let deadline = asker.timeout.map(|t| Instant::now() + t);
         let mut table = self.lock();
         loop {
@@ -205,7 +219,10 @@ impl Locks {
 impl Table {
     fn in_the_way(&self, target: Target, mode: Mode, session: u16) -> Vec<u16> {
         let Some(held) = self.held.get(&target) else { return Vec::new() };
-        held.iter().filter(|(s, modes)| **s != session && modes.iter().any(|m| !m.gets_along(mode))).map(|(s, _)| *s).collect()
+        held.iter()
+            .filter(|(s, modes)| **s != session && modes.iter().any(|m| !m.gets_along(mode)))
+            .map(|(s, _)| *s)
+            .collect()
     }
 
     fn release(&mut self, session: u16) {

@@ -23,7 +23,6 @@
 pub(crate) mod bind;
 pub(crate) mod catalogue;
 pub(crate) mod cdc;
-pub(crate) mod shared;
 pub(crate) mod fault;
 pub(crate) mod functions;
 pub(crate) mod kinds;
@@ -32,6 +31,7 @@ pub(crate) mod log;
 pub(crate) mod procedures;
 pub(crate) mod run;
 pub(crate) mod session;
+pub(crate) mod shared;
 pub(crate) mod sql;
 pub(crate) mod views;
 pub(crate) mod world;

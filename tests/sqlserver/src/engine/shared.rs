@@ -146,9 +146,10 @@ impl Engine {
     /// The next free number and its state.
     pub(crate) fn session(&self, make: impl FnOnce(u16) -> SessionState) -> Result<Arc<SessionState>, SqlError> {
         let mut sessions = self.sessions.lock().unwrap_or_else(PoisonError::into_inner);
-        let id = (51..u16::MAX)
-            .find(|id| !sessions.contains_key(id))
-            .ok_or_else(|| SqlError::new(17809, "Could not connect because the maximum number of user connections has been reached.").class(20))?;
+        let id = (51..u16::MAX).find(|id| !sessions.contains_key(id)).ok_or_else(|| {
+            SqlError::new(17809, "Could not connect because the maximum number of user connections has been reached.")
+                .class(20)
+        })?;
         let state = Arc::new(make(id));
         sessions.insert(id, state.clone());
         Ok(state)

@@ -70,12 +70,18 @@ impl World {
             _ => false,
         };
         let names = |grantee: &str| {
-            same_name(grantee, &principal.name) || same_name(grantee, "public") || principal.roles.iter().any(|r| same_name(r, grantee))
+            same_name(grantee, &principal.name)
+                || same_name(grantee, "public")
+                || principal.roles.iter().any(|r| same_name(r, grantee))
         };
         let mut found = database
             .permissions
             .iter()
-            .filter(|p| names(&p.grantee) && concerns(&p.on) && (p.permission.eq_ignore_ascii_case(permission) || p.permission == "CONTROL"))
+            .filter(|p| {
+                names(&p.grantee)
+                    && concerns(&p.on)
+                    && (p.permission.eq_ignore_ascii_case(permission) || p.permission == "CONTROL")
+            })
             .peekable();
         if found.peek().is_some() {
             return found.all(|p| !p.denied);

@@ -21,10 +21,13 @@ pub(super) fn has_aggregate(expr: &Expr) -> bool {
     match expr {
         Expr::Function(f) => {
             let name = f.name.0.last().and_then(|p| p.as_ident()).map(|i| i.value.to_uppercase()).unwrap_or_default();
-            f.over.is_none() && AGGREGATES.contains(&name.as_str()) || arguments(f).is_ok_and(|a| a.exprs.iter().any(|e| has_aggregate(e)))
+            f.over.is_none() && AGGREGATES.contains(&name.as_str())
+                || arguments(f).is_ok_and(|a| a.exprs.iter().any(|e| has_aggregate(e)))
         }
         Expr::BinaryOp { left, right, .. } => has_aggregate(left) || has_aggregate(right),
-        Expr::UnaryOp { expr, .. } | Expr::Nested(expr) | Expr::Cast { expr, .. } | Expr::Convert { expr, .. } => has_aggregate(expr),
+        Expr::UnaryOp { expr, .. } | Expr::Nested(expr) | Expr::Cast { expr, .. } | Expr::Convert { expr, .. } => {
+            has_aggregate(expr)
+        }
         Expr::IsNull(expr) | Expr::IsNotNull(expr) | Expr::Collate { expr, .. } => has_aggregate(expr),
         Expr::Between { expr, low, high, .. } => has_aggregate(expr) || has_aggregate(low) || has_aggregate(high),
         Expr::Case { operand, conditions, else_result, .. } => {
@@ -52,7 +55,9 @@ impl Binder<'_> {
         let (parts, typed) = result?;
         let over = match &function.over {
             Some(window) => self.window(window, name)?,
-            None if is_window => return Err(SqlError::new(10753, format!("The function '{name}' must have an OVER clause.")).class(15)),
+            None if is_window => {
+                return Err(SqlError::new(10753, format!("The function '{name}' must have an OVER clause.")).class(15));
+            }
             None => String::new(),
         };
         let call = |part: &str| format!("{part}{over}");
@@ -67,7 +72,10 @@ impl Binder<'_> {
                             Typed::new(sum, SqlType::Numeric { precision: 38, scale: typed_scale(&typed) }),
                             Typed::new(format!("ifnull({count}, 0)"), SqlType::BigInt),
                         ];
-                        let sides = [sides[0].clone(), self.convert(sides[1].clone(), &SqlType::Numeric { precision: 19, scale: 0 })];
+                        let sides = [
+                            sides[0].clone(),
+                            self.convert(sides[1].clone(), &SqlType::Numeric { precision: 19, scale: 0 }),
+                        ];
                         let result = SqlType::Numeric { precision: 38, scale: scale.max(6) };
                         self.call("/", operators::divide, &sides, result, (true, true), Vec::new())
                     }
@@ -100,7 +108,9 @@ impl Binder<'_> {
             values.push(self.value(expr)?);
         }
         let Some(first) = values.first().cloned() else {
-            return Err(SqlError::new(174, format!("The {} function requires 1 argument(s).", name.to_lowercase())).class(15));
+            return Err(
+                SqlError::new(174, format!("The {} function requires 1 argument(s).", name.to_lowercase())).class(15)
+            );
         };
         let argument = &first.sql;
         Ok(match name {
@@ -125,16 +135,28 @@ impl Binder<'_> {
                         (SUM_DECIMAL, SqlType::Numeric { precision: 38, scale })
                     }
                     _ => {
-                        let text = format!("Operand data type {} is invalid for {} operator.", first.kind.name(), name.to_lowercase());
+                        let text = format!(
+                            "Operand data type {} is invalid for {} operator.",
+                            first.kind.name(),
+                            name.to_lowercase()
+                        );
                         return Err(SqlError::new(8117, text));
                     }
                 };
-                (vec![format!("{sum}({distinct}{argument})"), format!("count({distinct}{argument})")], Typed::new("", kind))
+                (
+                    vec![format!("{sum}({distinct}{argument})"), format!("count({distinct}{argument})")],
+                    Typed::new("", kind),
+                )
             }
             "STRING_AGG" => {
-                let text = if first.kind.is_text() { first } else { self.convert(first, &SqlType::NVarChar(Length::Limited(4000))) };
+                let text = if first.kind.is_text() {
+                    first
+                } else {
+                    self.convert(first, &SqlType::NVarChar(Length::Limited(4000)))
+                };
                 let separator = values.get(1).map_or_else(|| quoted(","), |s| s.sql.clone());
-                let kind = if text.kind.is_unicode() { SqlType::NVarChar(Length::Max) } else { SqlType::VarChar(Length::Max) };
+                let kind =
+                    if text.kind.is_unicode() { SqlType::NVarChar(Length::Max) } else { SqlType::VarChar(Length::Max) };
                 let mut order = String::new();
                 for clause in &function.within_group {
                     let term = self.order_term(clause)?;
@@ -157,7 +179,10 @@ impl Binder<'_> {
                     Some(default) => format!(", {}", self.convert(default, &first.kind).sql),
                     None => String::new(),
                 };
-                (vec![format!("{}({argument}, {offset}{default})", name.to_lowercase())], Typed { nullable: true, ..first })
+                (
+                    vec![format!("{}({argument}, {offset}{default})", name.to_lowercase())],
+                    Typed { nullable: true, ..first },
+                )
             }
             _ => (vec![format!("{}({argument})", name.to_lowercase())], Typed { nullable: true, ..first }),
         })
@@ -177,7 +202,9 @@ impl Binder<'_> {
             sql.push_str(&term);
         }
         if spec.order_by.is_empty() && WINDOWS.contains(&name) {
-            return Err(SqlError::new(4112, format!("The function '{name}' must have an OVER clause with ORDER BY.")).class(15));
+            return Err(
+                SqlError::new(4112, format!("The function '{name}' must have an OVER clause with ORDER BY.")).class(15)
+            );
         }
         if let Some(frame) = &spec.window_frame {
             let mut bound = |b: &WindowFrameBound| -> Result<String, SqlError> {

@@ -1,6 +1,8 @@
 //! Calls of functions.
 
-use sqlparser::ast::{DuplicateTreatment, Expr, Function, FunctionArg, FunctionArgExpr, FunctionArguments, Value as Literal};
+use sqlparser::ast::{
+    DuplicateTreatment, Expr, Function, FunctionArg, FunctionArgExpr, FunctionArguments, Value as Literal,
+};
 
 use super::Binder;
 use super::typed::Typed;
@@ -79,11 +81,21 @@ impl Binder<'_> {
             if name.starts_with("@@") {
                 return Err(SqlError::unknown_variable(name));
             }
-            return Err(SqlError::new(195, format!("'{name}' is not a recognized built-in function name.")).class(15).state(10));
+            return Err(SqlError::new(195, format!("'{name}' is not a recognized built-in function name."))
+                .class(15)
+                .state(10));
         };
         if !(function.least..=function.most).contains(&exprs.len()) {
-            let needs = if function.least == function.most { function.least.to_string() } else { format!("{} to {}", function.least, function.most) };
-            return Err(SqlError::new(174, format!("The {} function requires {needs} argument(s).", name.to_lowercase())).class(15));
+            let needs = if function.least == function.most {
+                function.least.to_string()
+            } else {
+                format!("{} to {}", function.least, function.most)
+            };
+            return Err(SqlError::new(
+                174,
+                format!("The {} function requires {needs} argument(s).", name.to_lowercase()),
+            )
+            .class(15));
         }
         let mut arguments = Vec::new();
         for (n, expr) in exprs.into_iter().enumerate() {
@@ -94,12 +106,14 @@ impl Binder<'_> {
             return Ok(Typed { kind: (function.result)(&kinds), is_null: false, ..Typed::null() });
         }
         if function.collated {
-            let order = arguments.iter().filter(|a| a.kind.is_text()).max_by_key(|a| a.rank).map_or(text::CI, |a| a.order);
+            let order =
+                arguments.iter().filter(|a| a.kind.is_text()).max_by_key(|a| a.rank).map_or(text::CI, |a| a.order);
             notes.push(order.to_owned());
         }
         let kinds: Vec<SqlType> = arguments.iter().map(|a| a.kind.clone()).collect();
         let result = (function.result)(&kinds);
-        let typed = self.call(function.name, function.eval, &arguments, result, (function.strict, function.pure), notes);
+        let typed =
+            self.call(function.name, function.eval, &arguments, result, (function.strict, function.pure), notes);
         // Of what reads the session nothing is known but that it may be missing.
         Ok(Typed { nullable: typed.nullable || !function.pure || !function.strict, ..typed })
     }
@@ -109,7 +123,11 @@ impl Binder<'_> {
         if want == Want::Part {
             return match expr {
                 Expr::Identifier(word) => Ok(Typed::text_literal(&word.value)),
-                _ => Err(SqlError::new(1023, format!("Invalid parameter 1 specified for {}.", function.name.to_lowercase())).class(15)),
+                _ => Err(SqlError::new(
+                    1023,
+                    format!("Invalid parameter 1 specified for {}.", function.name.to_lowercase()),
+                )
+                .class(15)),
             };
         }
         let typed = self.value(expr)?;
@@ -117,7 +135,11 @@ impl Binder<'_> {
         let to = match want {
             Want::Text if family != Family::Text => nvarchar(4000),
             Want::TextOrBytes if !matches!(family, Family::Text | Family::Bytes) => nvarchar(4000),
-            Want::Int if !matches!(typed.kind, SqlType::Int | SqlType::BigInt | SqlType::SmallInt | SqlType::TinyInt) => SqlType::BigInt,
+            Want::Int
+                if !matches!(typed.kind, SqlType::Int | SqlType::BigInt | SqlType::SmallInt | SqlType::TinyInt) =>
+            {
+                SqlType::BigInt
+            }
             Want::Float => SqlType::Float,
             Want::Number if matches!(family, Family::Text) || typed.kind == SqlType::Real => SqlType::Float,
             Want::Temporal if family != Family::Temporal => {
@@ -137,7 +159,8 @@ impl Binder<'_> {
 
     /// `COALESCE`, `ISNULL`, `NULLIF`, `IIF`, `CHOOSE`: what they do not need is not evaluated.
     fn choice(&mut self, name: &str, exprs: &[&Expr]) -> Result<Option<Typed>, SqlError> {
-        let wrong = || SqlError::new(174, format!("The {} function requires 2 argument(s).", name.to_lowercase())).class(15);
+        let wrong =
+            || SqlError::new(174, format!("The {} function requires 2 argument(s).", name.to_lowercase())).class(15);
         Ok(Some(match name {
             "COALESCE" => {
                 let values = exprs.iter().map(|e| self.value(e)).collect::<Result<Vec<_>, _>>()?;
@@ -145,7 +168,8 @@ impl Binder<'_> {
                     return Err(wrong());
                 }
                 let nullable = values.iter().all(|v| v.nullable);
-                let whens: Vec<String> = values[..values.len() - 1].iter().map(|v| format!("{} IS NOT NULL", v.sql)).collect();
+                let whens: Vec<String> =
+                    values[..values.len() - 1].iter().map(|v| format!("{} IS NOT NULL", v.sql)).collect();
                 Typed { nullable, ..self.choose(&whens, values) }
             }
             "ISNULL" => {
@@ -161,7 +185,11 @@ impl Binder<'_> {
                 let (left, right) = (self.value(first)?, self.value(second)?);
                 let result = left.clone();
                 let (a, b) = self.comparable(left, right)?;
-                Typed { sql: format!("(CASE WHEN {a} = {b} THEN NULL ELSE {} END)", result.sql), nullable: true, ..result }
+                Typed {
+                    sql: format!("(CASE WHEN {a} = {b} THEN NULL ELSE {} END)", result.sql),
+                    nullable: true,
+                    ..result
+                }
             }
             "IIF" => {
                 let [condition, yes, no] = exprs else { return Err(wrong()) };

@@ -3,11 +3,12 @@
 //! Follows "Expressions (Transact-SQL)", "Search condition", "Data type precedence".
 
 use sqlparser::ast::{
-    BinaryOperator, CaseWhen, CastKind, CeilFloorKind, DataType, Expr, Ident, InTarget, TrimWhereField, UnaryOperator, Value as Literal,
+    BinaryOperator, CaseWhen, CastKind, CeilFloorKind, DataType, Expr, Ident, InTarget, TrimWhereField, UnaryOperator,
+    Value as Literal,
 };
 
-use super::typed::{Typed, common, quoted};
 use super::Binder;
+use super::typed::{Typed, common, quoted};
 use crate::engine::fault::SqlError;
 use crate::engine::functions::operators;
 use crate::engine::kinds::kind::{Family, nvarchar, varbinary, varchar};
@@ -22,7 +23,11 @@ impl Binder<'_> {
     pub(crate) fn value(&mut self, expr: &Expr) -> Result<Typed, SqlError> {
         // What GROUP BY names is known as a whole, before its parts are looked at.
         if let Some(grouped) = self.grouped.take() {
-            let whole = if matches!(expr, Expr::Function(_) | Expr::Value(_) | Expr::Subquery(_)) { Err(SqlError::near("")) } else { self.plain_value(expr) };
+            let whole = if matches!(expr, Expr::Function(_) | Expr::Value(_) | Expr::Subquery(_)) {
+                Err(SqlError::near(""))
+            } else {
+                self.plain_value(expr)
+            };
             let matches = whole.as_ref().is_ok_and(|t| grouped.contains(&t.sql));
             self.grouped = Some(grouped);
             if matches {
@@ -113,7 +118,9 @@ impl Binder<'_> {
             }
         }
         match self.column(std::slice::from_ref(ident)) {
-            Err(error) if error.number == 207 && ident.quote_style.is_none() && is_word_function(name) => self.apply(name, Vec::new()),
+            Err(error) if error.number == 207 && ident.quote_style.is_none() && is_word_function(name) => {
+                self.apply(name, Vec::new())
+            }
             other => other,
         }
     }
@@ -223,7 +230,9 @@ impl Binder<'_> {
         if operator == '+' && matches!(kind.family(), Family::Text | Family::Bytes) {
             let total = left.kind.length().zip(right.kind.length()).map(|(a, b)| usize::from(a) + usize::from(b));
             let result = match &kind {
-                k if k.is_unicode() => total.map_or(SqlType::NVarChar(crate::types::Length::Max), |n| nvarchar(n.min(4000))),
+                k if k.is_unicode() => {
+                    total.map_or(SqlType::NVarChar(crate::types::Length::Max), |n| nvarchar(n.min(4000)))
+                }
                 k if k.is_text() => total.map_or(SqlType::VarChar(crate::types::Length::Max), |n| varchar(n.min(8000))),
                 _ => total.map_or(SqlType::VarBinary(crate::types::Length::Max), |n| varbinary(n.min(8000))),
             };
@@ -247,13 +256,16 @@ impl Binder<'_> {
                 let digits = |t: &Typed| if t.kind.family() == Family::Text { kind.digits() } else { t.kind.digits() };
                 let (a, b) = (digits(&left), digits(&right));
                 let result = decimal::result(operator, a, b);
-                let side = |t: Typed, (precision, scale): (u8, u8)| self.convert(t, &SqlType::Numeric { precision, scale });
+                let side =
+                    |t: Typed, (precision, scale): (u8, u8)| self.convert(t, &SqlType::Numeric { precision, scale });
                 let sides = [side(left, a), side(right, b)];
                 return Ok(self.call(name, eval, &sides, result, (true, true), Vec::new()));
             }
             Family::Money => (Some(SqlType::Money), SqlType::Money),
             Family::Float => (Some(SqlType::Float), kind),
-            Family::Temporal if matches!(kind, SqlType::DateTime | SqlType::SmallDateTime) && matches!(operator, '+' | '-') => {
+            Family::Temporal
+                if matches!(kind, SqlType::DateTime | SqlType::SmallDateTime) && matches!(operator, '+' | '-') =>
+            {
                 (Some(SqlType::DateTime), kind)
             }
             _ => {
@@ -265,9 +277,16 @@ impl Binder<'_> {
                     _ => "modulo",
                 };
                 let text = if left.kind == right.kind || left.kind.family() == right.kind.family() {
-                    return Err(SqlError::new(8117, format!("Operand data type {} is invalid for {word} operator.", left.kind.name())));
+                    return Err(SqlError::new(
+                        8117,
+                        format!("Operand data type {} is invalid for {word} operator.", left.kind.name()),
+                    ));
                 } else {
-                    format!("The data types {} and {} are incompatible in the {word} operator.", left.kind.name(), right.kind.name())
+                    format!(
+                        "The data types {} and {} are incompatible in the {word} operator.",
+                        left.kind.name(),
+                        right.kind.name()
+                    )
                 };
                 return Err(SqlError::new(402, text));
             }
@@ -277,7 +296,13 @@ impl Binder<'_> {
         Ok(self.call(name, eval, &sides, result, (true, true), Vec::new()))
     }
 
-    fn cast(&mut self, expr: &Expr, data_type: &DataType, style: Option<&Expr>, is_try: bool) -> Result<Typed, SqlError> {
+    fn cast(
+        &mut self,
+        expr: &Expr,
+        data_type: &DataType,
+        style: Option<&Expr>,
+        is_try: bool,
+    ) -> Result<Typed, SqlError> {
         let inner = self.value(expr)?;
         let to = self.data_type(data_type)?;
         let mut arguments = vec![inner];
@@ -294,7 +319,8 @@ impl Binder<'_> {
             let cast = self.convert(inner, &to);
             return Ok(if unchanged { cast } else { Typed { identity: false, computed: false, ..cast } });
         }
-        let (name, eval): (_, crate::engine::functions::Eval) = if is_try { ("TRY_CAST", operators::try_cast) } else { ("CAST", operators::cast) };
+        let (name, eval): (_, crate::engine::functions::Eval) =
+            if is_try { ("TRY_CAST", operators::try_cast) } else { ("CAST", operators::cast) };
         let (order, rank) = (arguments[0].order, arguments[0].rank);
         let nullable = is_try || arguments.iter().any(|a| a.nullable);
         let cast = self.call(name, eval, &arguments, to, (true, true), Vec::new());
@@ -305,7 +331,12 @@ impl Binder<'_> {
     pub(crate) fn data_type(&self, data_type: &DataType) -> Result<SqlType, SqlError> {
         let text = data_type.to_string();
         let (name, rest) = text.split_once('(').unwrap_or((&text, ""));
-        let sizes: Vec<Option<u32>> = rest.trim_end_matches(')').split(',').filter(|s| !s.trim().is_empty()).map(|s| s.trim().parse().ok()).collect();
+        let sizes: Vec<Option<u32>> = rest
+            .trim_end_matches(')')
+            .split(',')
+            .filter(|s| !s.trim().is_empty())
+            .map(|s| s.trim().parse().ok())
+            .collect();
         let clean = |part: &str| part.trim_matches(['[', ']', '"']).to_owned();
         let (schema, object) = match name.trim().rsplit_once('.') {
             Some((schema, object)) => (Some(clean(schema)).filter(|s| s != "sys"), clean(object)),
@@ -324,7 +355,12 @@ impl Binder<'_> {
         })
     }
 
-    fn case(&mut self, operand: Option<&Expr>, conditions: &[CaseWhen], otherwise: Option<&Expr>) -> Result<Typed, SqlError> {
+    fn case(
+        &mut self,
+        operand: Option<&Expr>,
+        conditions: &[CaseWhen],
+        otherwise: Option<&Expr>,
+    ) -> Result<Typed, SqlError> {
         let mut results = Vec::new();
         let mut whens = Vec::new();
         for CaseWhen { condition, result } in conditions {
@@ -343,7 +379,12 @@ impl Binder<'_> {
 
     /// `CASE` over bound parts; there is one result more than conditions.
     pub(crate) fn choose(&self, whens: &[String], results: Vec<Typed>) -> Typed {
-        let kind = results.iter().filter(|r| !r.is_null).map(|r| r.kind.clone()).reduce(|a, b| a.common(&b)).unwrap_or(SqlType::Int);
+        let kind = results
+            .iter()
+            .filter(|r| !r.is_null)
+            .map(|r| r.kind.clone())
+            .reduce(|a, b| a.common(&b))
+            .unwrap_or(SqlType::Int);
         let best = results.iter().filter(|r| r.kind.is_text() && !r.is_null).max_by_key(|r| r.rank);
         let (order, rank) = best.map_or((text::CI, 0), |b| (b.order, b.rank));
         let nullable = results.iter().any(|r| r.nullable);
@@ -371,8 +412,12 @@ impl Binder<'_> {
             Expr::Nested(inner) => self.condition(inner),
             Expr::BinaryOp { left, op, right } => {
                 let operator = match op {
-                    BinaryOperator::And => return Ok(format!("({} AND {})", self.condition(left)?, self.condition(right)?)),
-                    BinaryOperator::Or => return Ok(format!("({} OR {})", self.condition(left)?, self.condition(right)?)),
+                    BinaryOperator::And => {
+                        return Ok(format!("({} AND {})", self.condition(left)?, self.condition(right)?));
+                    }
+                    BinaryOperator::Or => {
+                        return Ok(format!("({} OR {})", self.condition(left)?, self.condition(right)?));
+                    }
                     BinaryOperator::Eq => "=",
                     BinaryOperator::NotEq => "<>",
                     BinaryOperator::Lt => "<",
@@ -398,9 +443,12 @@ impl Binder<'_> {
                     arguments.push(self.value(escape)?);
                 }
                 let order = if arguments[1].rank > arguments[0].rank { arguments[1].order } else { arguments[0].order };
-                let arguments: Vec<Typed> =
-                    arguments.into_iter().map(|a| if a.kind.is_text() && !a.is_null { a } else { self.convert(a, &nvarchar(4000)) }).collect();
-                let sql = self.call("LIKE", operators::like, &arguments, SqlType::Bit, (true, true), vec![order.into()]).sql;
+                let arguments: Vec<Typed> = arguments
+                    .into_iter()
+                    .map(|a| if a.kind.is_text() && !a.is_null { a } else { self.convert(a, &nvarchar(4000)) })
+                    .collect();
+                let sql =
+                    self.call("LIKE", operators::like, &arguments, SqlType::Bit, (true, true), vec![order.into()]).sql;
                 Ok(if *negated { format!("(NOT {sql})") } else { format!("({sql})") })
             }
             Expr::In { expr, target, negated, .. } => {
@@ -446,12 +494,20 @@ impl Binder<'_> {
 }
 
 fn not_a_condition(expr: &Expr) -> SqlError {
-    SqlError::new(4145, format!("An expression of non-boolean type specified in a context where a condition is expected, near '{expr}'.")).class(15)
+    SqlError::new(
+        4145,
+        format!(
+            "An expression of non-boolean type specified in a context where a condition is expected, near '{expr}'."
+        ),
+    )
+    .class(15)
 }
 
 /// Functions that are called without parentheses.
 fn is_word_function(name: &str) -> bool {
-    ["CURRENT_TIMESTAMP", "CURRENT_USER", "SESSION_USER", "SYSTEM_USER", "USER"].iter().any(|w| w.eq_ignore_ascii_case(name))
+    ["CURRENT_TIMESTAMP", "CURRENT_USER", "SESSION_USER", "SYSTEM_USER", "USER"]
+        .iter()
+        .any(|w| w.eq_ignore_ascii_case(name))
 }
 
 /// "Constants (Transact-SQL)".
@@ -491,8 +547,13 @@ fn number(text: &str) -> Result<Typed, SqlError> {
     if let Ok(number) = text.parse::<i32>() {
         return Ok(Typed::new(number.to_string(), SqlType::Int).not_null());
     }
-    let (units, scale) = decimal::parse(text)
-        .ok_or_else(|| SqlError::new(1007, format!("The number '{text}' is out of the range for numeric representation (maximum precision 38).")).class(15))?;
+    let (units, scale) = decimal::parse(text).ok_or_else(|| {
+        SqlError::new(
+            1007,
+            format!("The number '{text}' is out of the range for numeric representation (maximum precision 38)."),
+        )
+        .class(15)
+    })?;
     let digits = units.unsigned_abs().to_string().len() as u8;
     let kind = SqlType::Numeric { precision: digits.max(scale).max(1), scale };
     let rusqlite::types::Value::Blob(bytes) = stored::encode(&SqlValue::Decimal { units, scale }, &kind) else {

@@ -19,7 +19,7 @@ use std::sync::Arc;
 use rusqlite::types::Value;
 
 pub(crate) use query::{Bound, Output, values_of};
-pub(crate) use source::{Source, SourceColumn};
+pub(crate) use source::Source;
 pub(crate) use typed::Typed;
 
 use super::catalogue::{Database, Table};
@@ -38,12 +38,18 @@ use crate::value::SqlValue;
 /// Variables of a batch or procedure, by name in lower case with its `@`.
 pub(crate) type Variables = HashMap<String, (SqlType, SqlValue)>;
 
+/// A table and the database that it is in.
+pub(crate) type Found = (Arc<Database>, Arc<Table>);
+
 /// Which versions of rows a statement sees.
 #[derive(Debug, Clone)]
 pub(crate) enum Sight {
     /// The last ones; locks see to it that they are committed, or the reader does not care.
     Last,
-    Snapshot { snapshot: Snapshot, own: u64 },
+    Snapshot {
+        snapshot: Snapshot,
+        own: u64,
+    },
 }
 
 /// A table that a statement reads.
@@ -91,7 +97,12 @@ pub(crate) struct Binder<'a> {
 }
 
 impl<'a> Binder<'a> {
-    pub(crate) fn new(engine: &'a Arc<Engine>, session: &'a SessionState, variables: &'a Variables, sight: Sight) -> Self {
+    pub(crate) fn new(
+        engine: &'a Arc<Engine>,
+        session: &'a SessionState,
+        variables: &'a Variables,
+        sight: Sight,
+    ) -> Self {
         Self {
             engine,
             world: engine.world(),
@@ -124,14 +135,17 @@ impl<'a> Binder<'a> {
     pub(crate) fn database(&self, name: &Name) -> Result<Arc<Database>, SqlError> {
         let database = match &name.database {
             Some(database) => self.world.database(database).ok_or_else(|| SqlError::unknown_object(&name.text()))?,
-            None => self.world.database_by_id(self.session.database()).ok_or_else(|| SqlError::unknown_object(&name.text()))?,
+            None => self
+                .world
+                .database_by_id(self.session.database())
+                .ok_or_else(|| SqlError::unknown_object(&name.text()))?,
         };
         open(&self.world, &database, &self.session.login.user)?;
         Ok(database)
     }
 
     /// A base table, temporary table or table variable.
-    pub(crate) fn table(&self, name: &Name) -> Result<Option<(Arc<Database>, Arc<Table>)>, SqlError> {
+    pub(crate) fn table(&self, name: &Name) -> Result<Option<Found>, SqlError> {
         if name.object.starts_with(['#', '@']) {
             let database = self.world.database_by_id(2).ok_or_else(|| SqlError::unknown_object(&name.text()))?;
             return match self.session.temporary(&name.object) {
@@ -148,7 +162,7 @@ impl<'a> Binder<'a> {
     }
 
     /// A table, or error 208.
-    pub(crate) fn known_table(&self, name: &Name) -> Result<(Arc<Database>, Arc<Table>), SqlError> {
+    pub(crate) fn known_table(&self, name: &Name) -> Result<Found, SqlError> {
         self.table(name)?.ok_or_else(|| SqlError::unknown_object(&name.text()))
     }
 
@@ -182,7 +196,9 @@ impl<'a> Binder<'a> {
         match &self.sight {
             Sight::Snapshot { snapshot, own } if !table.is_temporary() => {
                 let open = snapshot.open.iter().map(u64::to_string).collect::<Vec<_>>().join(",");
-                let seen = |column: &str| format!("({column} = {own} OR {column} < {} AND {column} NOT IN ({open}))", snapshot.next);
+                let seen = |column: &str| {
+                    format!("({column} = {own} OR {column} < {} AND {column} NOT IN ({open}))", snapshot.next)
+                };
                 format!("{} AND (_to IS NULL OR NOT {})", seen("_from"), seen("_to"))
             }
             _ => "_to IS NULL".into(),
@@ -218,7 +234,12 @@ impl<'a> Binder<'a> {
 /// Errors if a database cannot be used: 942, 916.
 pub(crate) fn open(world: &World, database: &Database, user: &str) -> Result<(), SqlError> {
     if !database.online {
-        return Err(SqlError::new(942, format!("Database '{}' cannot be opened because it is offline.", database.name)).class(14).state(4));
+        return Err(SqlError::new(
+            942,
+            format!("Database '{}' cannot be opened because it is offline.", database.name),
+        )
+        .class(14)
+        .state(4));
     }
     if !world.may_enter(database, user) {
         let text = format!(
@@ -231,7 +252,12 @@ pub(crate) fn open(world: &World, database: &Database, user: &str) -> Result<(),
 }
 
 pub(crate) fn denied(permission: &str, object: &str, database: &str, schema: &str) -> SqlError {
-    SqlError::new(229, format!("The {permission} permission was denied on the object '{object}', database '{database}', schema '{schema}'."))
-        .class(14)
-        .state(5)
+    SqlError::new(
+        229,
+        format!(
+            "The {permission} permission was denied on the object '{object}', database '{database}', schema '{schema}'."
+        ),
+    )
+    .class(14)
+    .state(5)
 }

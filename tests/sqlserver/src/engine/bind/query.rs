@@ -6,8 +6,9 @@
 use std::collections::HashSet;
 
 use sqlparser::ast::{
-    Distinct, Expr, GroupByExpr, Ident, LimitClause, OrderBy, OrderByExpr, OrderByKind, OrderBySort, Query, Select, SelectItem,
-    SelectItemQualifiedWildcardKind, SetExpr, SetOperator, SetQuantifier, Top, TopQuantity, Value as Literal, Values,
+    Distinct, Expr, GroupByExpr, Ident, LimitClause, OrderBy, OrderByExpr, OrderByKind, OrderBySort, Query, Select,
+    SelectItem, SelectItemQualifiedWildcardKind, SetExpr, SetOperator, SetQuantifier, Top, TopQuantity,
+    Value as Literal, Values,
 };
 
 use super::aggregate::has_aggregate;
@@ -72,7 +73,10 @@ impl Binder<'_> {
                     column.name.clone_from(&renamed.name.value);
                 }
                 if let Some(at) = columns.iter().position(|c| c.name.is_empty()) {
-                    return Err(SqlError::new(8155, format!("No column name was specified for column {} of '{name}'.", at + 1)));
+                    return Err(SqlError::new(
+                        8155,
+                        format!("No column name was specified for column {} of '{name}'.", at + 1),
+                    ));
                 }
                 let names = (1..=columns.len()).map(|n| format!("k{n}")).collect::<Vec<_>>().join(", ");
                 with.push_str(if with.is_empty() { "WITH RECURSIVE " } else { ", " });
@@ -103,7 +107,10 @@ impl Binder<'_> {
     /// The anchor gives the types; the rest may then name the table.
     fn recursive(&mut self, name: &str, kept: &str, cte: &sqlparser::ast::Cte) -> Result<Bound, SqlError> {
         let SetExpr::SetOperation { left, right, op: SetOperator::Union, .. } = cte.query.body.as_ref() else {
-            return Err(SqlError::new(252, format!("Recursive common table expression '{name}' does not contain a top-level UNION ALL operator.")));
+            return Err(SqlError::new(
+                252,
+                format!("Recursive common table expression '{name}' does not contain a top-level UNION ALL operator."),
+            ));
         };
         let anchor = self.set(left)?;
         let mut columns = anchor.columns.clone();
@@ -201,7 +208,10 @@ impl Binder<'_> {
         }
         let Some(width) = rows.first().map(Vec::len) else { return Err(SqlError::near("VALUES")) };
         if rows.iter().any(|r| r.len() != width) {
-            return Err(SqlError::new(10709, "The number of columns for each row in a table value constructor must be the same."));
+            return Err(SqlError::new(
+                10709,
+                "The number of columns for each row in a table value constructor must be the same.",
+            ));
         }
         let columns: Vec<Output> = (0..width)
             .map(|at| {
@@ -218,7 +228,8 @@ impl Binder<'_> {
         let rows: Vec<String> = rows
             .into_iter()
             .map(|row| {
-                let cells: Vec<String> = row.into_iter().zip(&columns).map(|(cell, c)| self.convert(cell, &c.typed.kind).sql).collect();
+                let cells: Vec<String> =
+                    row.into_iter().zip(&columns).map(|(cell, c)| self.convert(cell, &c.typed.kind).sql).collect();
                 format!("({})", cells.join(", "))
             })
             .collect();
@@ -236,7 +247,9 @@ impl Binder<'_> {
             let Some(quantity) = &fetch.quantity else { return Err(SqlError::near("ROWS")) };
             limit.count = Some(self.count(quantity)?);
             if query.order_by.is_none() {
-                return Err(SqlError::new(153, "Invalid usage of the option NEXT in the FETCH statement.").class(15).state(2));
+                return Err(SqlError::new(153, "Invalid usage of the option NEXT in the FETCH statement.")
+                    .class(15)
+                    .state(2));
             }
         }
         Ok(limit)
@@ -265,7 +278,9 @@ impl Binder<'_> {
     fn select(&mut self, select: &Select, order: Option<&OrderBy>, mut limit: Limit) -> Result<Bound, SqlError> {
         if let Some(top) = &select.top {
             if limit.offset.is_some() {
-                return Err(SqlError::new(10741, "A TOP can not be used in the same query or sub-query as a OFFSET.").class(15));
+                return Err(
+                    SqlError::new(10741, "A TOP can not be used in the same query or sub-query as a OFFSET.").class(15)
+                );
             }
             self.top(top, &mut limit)?;
         }
@@ -319,7 +334,9 @@ impl Binder<'_> {
         let list: Vec<String> = columns
             .iter()
             .enumerate()
-            .map(|(n, c)| format!("{} AS k{}", if distinct.is_empty() { c.typed.sql.clone() } else { c.typed.collated() }, n + 1))
+            .map(|(n, c)| {
+                format!("{} AS k{}", if distinct.is_empty() { c.typed.sql.clone() } else { c.typed.collated() }, n + 1)
+            })
             .collect();
         let list = list.join(", ");
         let from = if from.is_empty() { String::new() } else { format!(" FROM {from}") };
@@ -332,7 +349,10 @@ impl Binder<'_> {
         if limit.ties {
             let Some(count) = &limit.count else { return Err(SqlError::near("TIES")) };
             if order.is_none() {
-                return Err(SqlError::new(1062, "The TOP N WITH TIES clause is not allowed without a corresponding ORDER BY clause."));
+                return Err(SqlError::new(
+                    1062,
+                    "The TOP N WITH TIES clause is not allowed without a corresponding ORDER BY clause.",
+                ));
             }
             let terms = order_terms.join(", ");
             let names = (1..=columns.len()).map(|n| format!("k{n}")).collect::<Vec<_>>().join(", ");
@@ -354,10 +374,14 @@ impl Binder<'_> {
         if self.scopes.len() != 1 || self.depth > 0 {
             return Vec::new();
         }
-        let [source] = &self.scopes.last().map_or(&[][..], |s| &s.sources)[..] else { return Vec::new() };
+        let [source] = self.scopes.last().map_or(&[][..], |s| &s.sources) else { return Vec::new() };
         let Some((_, table)) = &source.table else { return Vec::new() };
         match table.clustered() {
-            Some(index) => index.key.iter().map(|(id, desc)| format!("{}.c{id}{}", source.alias, if *desc { " DESC" } else { "" })).collect(),
+            Some(index) => index
+                .key
+                .iter()
+                .map(|(id, desc)| format!("{}.c{id}{}", source.alias, if *desc { " DESC" } else { "" }))
+                .collect(),
             None => vec![format!("{}._row", source.alias)],
         }
     }
@@ -377,7 +401,8 @@ impl Binder<'_> {
                 }
                 SelectItem::ExprWithAlias { expr, alias } => {
                     let typed = self.value(expr)?;
-                    let assigned = (alias.quote_style.is_none() && alias.value.starts_with('@')).then(|| alias.value.clone());
+                    let assigned =
+                        (alias.quote_style.is_none() && alias.value.starts_with('@')).then(|| alias.value.clone());
                     columns.push(Output { name: alias.value.clone(), typed, assigned });
                 }
                 SelectItem::Wildcard(_) => {
@@ -388,7 +413,8 @@ impl Binder<'_> {
                     self.star(&[], &mut columns);
                 }
                 SelectItem::QualifiedWildcard(SelectItemQualifiedWildcardKind::ObjectName(name), _) => {
-                    let parts: Vec<String> = name.0.iter().filter_map(|p| p.as_ident()).map(|i| i.value.clone()).collect();
+                    let parts: Vec<String> =
+                        name.0.iter().filter_map(|p| p.as_ident()).map(|i| i.value.clone()).collect();
                     let parts: Vec<&str> = parts.iter().map(String::as_str).collect();
                     let before = columns.len();
                     self.star(&parts, &mut columns);
@@ -438,7 +464,11 @@ impl Binder<'_> {
                     self.ordering(typed)
                 }
                 None if distinct => {
-                    return Err(SqlError::new(145, "ORDER BY items must appear in the select list if SELECT DISTINCT is specified.").class(15));
+                    return Err(SqlError::new(
+                        145,
+                        "ORDER BY items must appear in the select list if SELECT DISTINCT is specified.",
+                    )
+                    .class(15));
                 }
                 None => {
                     let typed = self.value(&expr.expr)?;
@@ -476,7 +506,9 @@ impl Binder<'_> {
             return match at {
                 Some(at) => Ok(Some(at - 1)),
                 None => {
-                    let text = format!("The ORDER BY position number {text} is out of range of the number of items in the select list.");
+                    let text = format!(
+                        "The ORDER BY position number {text} is out of range of the number of items in the select list."
+                    );
                     Err(SqlError::new(108, text).class(15))
                 }
             };

@@ -2,7 +2,9 @@
 
 use std::sync::Arc;
 
-use sqlparser::ast::{Expr, FunctionArg, FunctionArgExpr, Join, JoinConstraint, JoinOperator, TableAlias, TableFactor, TableWithJoins};
+use sqlparser::ast::{
+    Expr, FunctionArg, FunctionArgExpr, Join, JoinConstraint, JoinOperator, TableAlias, TableFactor, TableWithJoins,
+};
 
 use super::query::Bound;
 use super::typed::Typed;
@@ -39,12 +41,15 @@ pub(crate) struct SourceColumn {
 impl Source {
     /// Whether the qualifiers of a column's name (database, schema, table) mean this source.
     pub(crate) fn is_named(&self, qualifiers: &[&str]) -> bool {
-        let matches = |own: &Option<String>, given: &str| given.is_empty() || own.as_deref().is_some_and(|o| same_name(o, given));
+        let matches =
+            |own: &Option<String>, given: &str| given.is_empty() || own.as_deref().is_some_and(|o| same_name(o, given));
         match qualifiers {
             [] => true,
             [name] => same_name(&self.name, name),
             [schema, name] => same_name(&self.name, name) && matches(&self.schema, schema),
-            [database, schema, name] => same_name(&self.name, name) && matches(&self.schema, schema) && matches(&self.database, database),
+            [database, schema, name] => {
+                same_name(&self.name, name) && matches(&self.schema, schema) && matches(&self.database, database)
+            }
             _ => false,
         }
     }
@@ -112,7 +117,7 @@ impl Binder<'_> {
         Ok(format!("{word}{right}{on}"))
     }
 
-    fn factor(&mut self, factor: &TableFactor) -> Result<String, SqlError> {
+    pub(crate) fn factor(&mut self, factor: &TableFactor) -> Result<String, SqlError> {
         match factor {
             TableFactor::Table { name, alias, args, with_hints, version, .. } => {
                 if version.is_some() {
@@ -141,7 +146,13 @@ impl Binder<'_> {
         }
     }
 
-    fn named(&mut self, name: &Name, alias: Option<&TableAlias>, exprs: Option<Vec<&Expr>>, hints: &[String]) -> Result<String, SqlError> {
+    fn named(
+        &mut self,
+        name: &Name,
+        alias: Option<&TableAlias>,
+        exprs: Option<Vec<&Expr>>,
+        hints: &[String],
+    ) -> Result<String, SqlError> {
         let title = alias.map_or(name.object.as_str(), |a| &a.name.value).to_owned();
         if let Some(exprs) = exprs {
             return match self.change_function(name, &exprs)? {
@@ -153,7 +164,11 @@ impl Binder<'_> {
             && let Some((_, columns, kept)) = self.ctes.iter().rev().find(|(n, ..)| same_name(n, &name.object)).cloned()
         {
             let alias_name = self.alias("t");
-            let source = source_of(&title, &alias_name, &columns.iter().map(|c| (c.name.clone(), c.typed.clone())).collect::<Vec<_>>());
+            let source = source_of(
+                &title,
+                &alias_name,
+                &columns.iter().map(|c| (c.name.clone(), c.typed.clone())).collect::<Vec<_>>(),
+            );
             self.add(source);
             return Ok(format!("{kept} AS {alias_name}"));
         }
@@ -163,7 +178,10 @@ impl Binder<'_> {
         let database = self.database(name)?;
         if let Some(view) = database.view(name.schema.as_deref().unwrap_or("dbo"), &name.object).cloned() {
             if self.depth > 32 {
-                return Err(SqlError::new(217, "Maximum stored procedure, function, trigger, or view nesting level exceeded (limit 32)."));
+                return Err(SqlError::new(
+                    217,
+                    "Maximum stored procedure, function, trigger, or view nesting level exceeded (limit 32).",
+                ));
             }
             let scopes = std::mem::take(&mut self.scopes);
             self.depth += 1;
@@ -188,7 +206,12 @@ impl Binder<'_> {
         let alias_name = self.alias("t");
         let order = order_of(&database.collation);
         let columns = rows.columns.iter().enumerate().map(|(n, column)| {
-            let typed = Typed { nullable: column.nullable, order, rank: 1, ..Typed::new(format!("{alias_name}.k{}", n + 1), column.kind.clone()) };
+            let typed = Typed {
+                nullable: column.nullable,
+                order,
+                rank: 1,
+                ..Typed::new(format!("{alias_name}.k{}", n + 1), column.kind.clone())
+            };
             SourceColumn { name: column.name.to_owned(), typed, hidden: false }
         });
         let source = Source {
@@ -228,7 +251,13 @@ impl Binder<'_> {
     }
 
     /// The columns of a table under an alias of SQLite's; computed columns are written out.
-    pub(crate) fn table_source(&mut self, title: &str, alias: &str, database: &Arc<Database>, table: &Arc<Table>) -> Result<Source, SqlError> {
+    pub(crate) fn table_source(
+        &mut self,
+        title: &str,
+        alias: &str,
+        database: &Arc<Database>,
+        table: &Arc<Table>,
+    ) -> Result<Source, SqlError> {
         let mut source = Source {
             name: title.to_owned(),
             schema: None,
@@ -264,7 +293,8 @@ impl Binder<'_> {
 
     fn derived(&mut self, title: &str, alias: Option<&TableAlias>, bound: Bound) -> Result<String, SqlError> {
         let alias_name = self.alias("t");
-        let mut columns: Vec<(String, Typed)> = bound.columns.iter().map(|c| (c.name.clone(), c.typed.clone())).collect();
+        let mut columns: Vec<(String, Typed)> =
+            bound.columns.iter().map(|c| (c.name.clone(), c.typed.clone())).collect();
         if let Some(alias) = alias {
             if alias.columns.len() > columns.len() {
                 let text = format!("'{title}' has more columns than were specified in the column list.");
@@ -275,7 +305,10 @@ impl Binder<'_> {
             }
         }
         if let Some(at) = columns.iter().position(|c| c.0.is_empty()) {
-            return Err(SqlError::new(8155, format!("No column name was specified for column {} of '{title}'.", at + 1)));
+            return Err(SqlError::new(
+                8155,
+                format!("No column name was specified for column {} of '{title}'.", at + 1),
+            ));
         }
         let source = source_of(title, &alias_name, &columns);
         self.add(source);
@@ -296,7 +329,14 @@ pub(crate) fn source_of(title: &str, alias: &str, columns: &[(String, Typed)]) -
         typed: Typed { sql: format!("{alias}.k{}", n + 1), is_null: false, rank: typed.rank.max(1), ..typed.clone() },
         hidden: false,
     });
-    Source { name: title.to_owned(), schema: None, database: None, columns: columns.collect(), alias: alias.to_owned(), table: None }
+    Source {
+        name: title.to_owned(),
+        schema: None,
+        database: None,
+        columns: columns.collect(),
+        alias: alias.to_owned(),
+        table: None,
+    }
 }
 
 fn plain(arguments: &[FunctionArg]) -> Result<Vec<&Expr>, SqlError> {

@@ -34,7 +34,12 @@ impl Binder<'_> {
     }
 
     /// Scalar functions of change data capture that look into its tables; `None`: none of them.
-    pub(super) fn cdc_function(&mut self, name: &str, database: Option<&str>, exprs: &[&Expr]) -> Result<Option<Typed>, SqlError> {
+    pub(super) fn cdc_function(
+        &mut self,
+        name: &str,
+        database: Option<&str>,
+        exprs: &[&Expr],
+    ) -> Result<Option<Typed>, SqlError> {
         let known = ["FN_CDC_GET_MAX_LSN", "FN_CDC_MAP_LSN_TO_TIME", "FN_CDC_MAP_TIME_TO_LSN"];
         if !known.contains(&name) {
             return Ok(None);
@@ -46,17 +51,31 @@ impl Binder<'_> {
         }
         let mapping = format!("{}.cdc.lsn_time_mapping", bracketed(&database.name));
         let arguments = exprs.iter().map(|e| self.value(e)).collect::<Result<Vec<_>, _>>()?;
-        let wrong = || SqlError::new(313, format!("An insufficient number of arguments were supplied for the procedure or function {}.", name.to_lowercase()));
+        let wrong = || {
+            SqlError::new(
+                313,
+                format!(
+                    "An insufficient number of arguments were supplied for the procedure or function {}.",
+                    name.to_lowercase()
+                ),
+            )
+        };
         let typed = match (name, exprs) {
             // "sys.fn_cdc_get_max_lsn": the highest of what the capture process has seen; NULL before.
-            ("FN_CDC_GET_MAX_LSN", []) => self.template(&format!("(SELECT MAX(start_lsn) FROM {mapping})"), arguments)?,
+            ("FN_CDC_GET_MAX_LSN", []) => {
+                self.template(&format!("(SELECT MAX(start_lsn) FROM {mapping})"), arguments)?
+            }
             ("FN_CDC_MAP_LSN_TO_TIME", [_]) => {
                 self.template(&format!("(SELECT tran_end_time FROM {mapping} WHERE start_lsn = @__0)"), arguments)?
             }
             ("FN_CDC_MAP_TIME_TO_LSN", [relation, _]) => {
                 let relation = match relation {
                     Expr::Value(value) => value.value.clone().into_string().unwrap_or_default(),
-                    _ => return Err(SqlError::unsupported("A relational operator of fn_cdc_map_time_to_lsn that is no literal")),
+                    _ => {
+                        return Err(SqlError::unsupported(
+                            "A relational operator of fn_cdc_map_time_to_lsn that is no literal",
+                        ));
+                    }
                 };
                 let (function, operator) = match relation.to_lowercase().as_str() {
                     "largest less than" => ("MAX", "<"),
@@ -64,11 +83,15 @@ impl Binder<'_> {
                     "smallest greater than" => ("MIN", ">"),
                     "smallest greater than or equal" => ("MIN", ">="),
                     other => {
-                        let text = format!("The relational operator '{other}' is not valid for fn_cdc_map_time_to_lsn.");
+                        let text =
+                            format!("The relational operator '{other}' is not valid for fn_cdc_map_time_to_lsn.");
                         return Err(SqlError::new(22991, text));
                     }
                 };
-                self.template(&format!("(SELECT {function}(start_lsn) FROM {mapping} WHERE tran_end_time {operator} @__1)"), arguments)?
+                self.template(
+                    &format!("(SELECT {function}(start_lsn) FROM {mapping} WHERE tran_end_time {operator} @__1)"),
+                    arguments,
+                )?
             }
             _ => return Err(wrong()),
         };
@@ -92,12 +115,17 @@ impl Binder<'_> {
             return Ok(None);
         };
         let database = self.database(name)?;
-        let Some(capture) = database.captures().iter().find(|c| same_name(&c.name, instance) && (!net || c.net_changes)).cloned() else {
+        let Some(capture) =
+            database.captures().iter().find(|c| same_name(&c.name, instance) && (!net || c.net_changes)).cloned()
+        else {
             return Ok(None);
         };
         let title = if net { "cdc.fn_cdc_get_net_changes_ ... ." } else { "cdc.fn_cdc_get_all_changes_ ... ." };
-        let insufficient =
-            SqlError::new(313, format!("An insufficient number of arguments were supplied for the procedure or function {title}")).state(3);
+        let insufficient = SqlError::new(
+            313,
+            format!("An insufficient number of arguments were supplied for the procedure or function {title}"),
+        )
+        .state(3);
         let [from, to, filter] = exprs else { return Err(insufficient) };
         let filter = self.value(filter)?;
         let filter = self.convert(filter, &nvarchar(30));
@@ -123,7 +151,11 @@ impl Binder<'_> {
 
 /// From, to, filter, first and last number that can be asked for. The note is the function's name.
 fn interval(call: &Call<'_>, arguments: &[SqlValue]) -> Result<SqlValue, SqlError> {
-    let options: &[&str] = if call.note(0).contains("net") { &["all", "all with mask", "all with merge"] } else { &["all", "all update old"] };
+    let options: &[&str] = if call.note(0).contains("net") {
+        &["all", "all with mask", "all with merge"]
+    } else {
+        &["all", "all update old"]
+    };
     let known = matches!(&arguments[2], SqlValue::Text(t) if options.iter().any(|o| same_name(o, t.trim())));
     match arguments {
         [SqlValue::Bytes(from), SqlValue::Bytes(to), _, SqlValue::Bytes(first), SqlValue::Bytes(last)]
@@ -131,7 +163,11 @@ fn interval(call: &Call<'_>, arguments: &[SqlValue]) -> Result<SqlValue, SqlErro
         {
             Ok(SqlValue::Int(1))
         }
-        _ => Err(SqlError::new(313, format!("An insufficient number of arguments were supplied for the procedure or function {}", call.note(0))).state(3)),
+        _ => Err(SqlError::new(
+            313,
+            format!("An insufficient number of arguments were supplied for the procedure or function {}", call.note(0)),
+        )
+        .state(3)),
     }
 }
 

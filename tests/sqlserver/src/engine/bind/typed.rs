@@ -2,8 +2,8 @@
 
 use super::Binder;
 use crate::engine::fault::SqlError;
-use crate::engine::functions::{CALL, CALL_AGAIN, Eval, Signature};
 use crate::engine::functions::operators;
+use crate::engine::functions::{CALL, CALL_AGAIN, Eval, Signature};
 use crate::engine::kinds::kind::Family;
 use crate::engine::kinds::text;
 use crate::types::SqlType;
@@ -25,7 +25,16 @@ pub(crate) struct Typed {
 
 impl Typed {
     pub(crate) fn new(sql: impl Into<String>, kind: SqlType) -> Self {
-        Self { sql: sql.into(), kind, nullable: true, order: text::CI, rank: 0, is_null: false, identity: false, computed: false }
+        Self {
+            sql: sql.into(),
+            kind,
+            nullable: true,
+            order: text::CI,
+            rank: 0,
+            is_null: false,
+            identity: false,
+            computed: false,
+        }
     }
 
     pub(crate) fn null() -> Self {
@@ -69,7 +78,8 @@ fn same_form(a: &SqlType, b: &SqlType) -> bool {
         | (Family::Bytes, Family::Bytes) => true,
         (Family::Decimal, Family::Decimal) => a.digits().1 == b.digits().1,
         (Family::Temporal, Family::Temporal) => {
-            let instant = |k: &SqlType| matches!(k, SqlType::DateTime | SqlType::SmallDateTime | SqlType::DateTime2 { .. });
+            let instant =
+                |k: &SqlType| matches!(k, SqlType::DateTime | SqlType::SmallDateTime | SqlType::DateTime2 { .. });
             let time = |k: &SqlType| matches!(k, SqlType::Time { .. });
             let zoned = |k: &SqlType| matches!(k, SqlType::DateTimeOffset { .. });
             instant(a) && instant(b) || time(a) && time(b) || zoned(a) && zoned(b)
@@ -128,7 +138,9 @@ impl Binder<'_> {
         let grows = match from.kind.family() {
             Family::Text => longer && !matches!(to, SqlType::Char(_) | SqlType::NChar(_)),
             Family::Bytes => longer && !matches!(to, SqlType::Binary(_) | SqlType::RowVersion),
-            Family::Integer => *to != SqlType::Bit && from.kind != SqlType::Bit && to.precedence() > from.kind.precedence(),
+            Family::Integer => {
+                *to != SqlType::Bit && from.kind != SqlType::Bit && to.precedence() > from.kind.precedence()
+            }
             Family::Decimal => to.digits().0 >= from.kind.digits().0,
             Family::Float => *to == SqlType::Float,
             _ => false,
@@ -154,7 +166,11 @@ impl Binder<'_> {
         if kind.is_lob() || kind == SqlType::Xml {
             return Err(SqlError::new(
                 402,
-                format!("The data types {} and {} are incompatible in the equal to operator.", left.kind.name(), right.kind.name()),
+                format!(
+                    "The data types {} and {} are incompatible in the equal to operator.",
+                    left.kind.name(),
+                    right.kind.name()
+                ),
             ));
         }
         let order = if right.rank > left.rank { right.order } else { left.order };

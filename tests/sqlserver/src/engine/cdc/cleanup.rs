@@ -11,7 +11,13 @@ use crate::session::Answers;
 
 impl Runner {
     /// Rows below the mark go; `instance` limits it to one. Rows of `lsn_time_mapping` below it go as well.
-    pub(crate) fn clean(&mut self, database: i32, instance: Option<&str>, mark: Lsn, answers: &mut dyn Answers) -> Outcome<()> {
+    pub(crate) fn clean(
+        &mut self,
+        database: i32,
+        instance: Option<&str>,
+        mark: Lsn,
+        answers: &mut dyn Answers,
+    ) -> Outcome<()> {
         self.in_transaction(answers, |runner, answers| {
             runner.change(database, answers, |runner, database| {
                 let Some(cdc) = &mut database.cdc else { return Ok(()) };

@@ -31,7 +31,14 @@ impl Runner {
     pub(crate) fn enable_database(&mut self, answers: &mut dyn Answers) -> Outcome<()> {
         let database = self.usable()?;
         if database.id <= 4 {
-            return Err(SqlError::new(22902, format!("Caller is not authorized to initiate the requested action. Database '{}' is a system database.", database.name)).into());
+            return Err(SqlError::new(
+                22902,
+                format!(
+                    "Caller is not authorized to initiate the requested action. Database '{}' is a system database.",
+                    database.name
+                ),
+            )
+            .into());
         }
         self.in_transaction(answers, |runner, answers| {
             runner.change(database.id, answers, |runner, database| {
@@ -71,8 +78,11 @@ impl Runner {
     }
 
     fn system_table(&self, database: &Database, name: &str, columns: &[(&str, SqlType)]) -> Outcome<Table> {
-        let columns: Vec<Column> =
-            columns.iter().enumerate().map(|(n, (name, kind))| Column::plain(n as i32 + 1, name, kind.clone(), &database.collation)).collect();
+        let columns: Vec<Column> = columns
+            .iter()
+            .enumerate()
+            .map(|(n, (name, kind))| Column::plain(n as i32 + 1, name, kind.clone(), &database.collation))
+            .collect();
         let table = Table {
             id: self.engine.object_id(),
             schema: "cdc".into(),
@@ -111,16 +121,24 @@ impl Runner {
             return Err(not_enabled(&database.name).into());
         }
         let Some(table) = database.table(&wanted.schema, &wanted.table).cloned() else {
-            let text = format!("Source table '{}.{}' does not exist in the current database. Ensure that the correct database context is set. Specify a valid schema and table name for the database.", wanted.schema, wanted.table);
+            let text = format!(
+                "Source table '{}.{}' does not exist in the current database. Ensure that the correct database context is set. Specify a valid schema and table name for the database.",
+                wanted.schema, wanted.table
+            );
             return Err(SqlError::new(22931, text).into());
         };
         let name = wanted.instance.clone().unwrap_or_else(|| format!("{}_{}", table.schema, table.name));
         if database.captures().iter().any(|c| same_name(&c.name, &name)) {
-            let text = format!("Could not create a capture instance because the capture instance name '{name}' already exists in the current database. Specify an explicit unique name for the parameter @capture_instance.");
+            let text = format!(
+                "Could not create a capture instance because the capture instance name '{name}' already exists in the current database. Specify an explicit unique name for the parameter @capture_instance."
+            );
             return Err(SqlError::new(22926, text).into());
         }
         if database.captures_of(table.id).count() >= 2 {
-            let text = format!("Two capture instances already exist for source table '{}.{}'. A table can have at most two capture instances. If the current tracking options are not appropriate, disable change tracking for the obsolete instance by using sys.sp_cdc_disable_table and retry the operation.", table.schema, table.name);
+            let text = format!(
+                "Two capture instances already exist for source table '{}.{}'. A table can have at most two capture instances. If the current tracking options are not appropriate, disable change tracking for the obsolete instance by using sys.sp_cdc_disable_table and retry the operation.",
+                table.schema, table.name
+            );
             return Err(SqlError::new(22962, text).into());
         }
         let index = match &wanted.index {
@@ -136,13 +154,21 @@ impl Runner {
         let mut columns = Vec::new();
         for name in &wanted.columns {
             if table.column(name).is_none() {
-                let text = format!("Could not create a capture instance because the column '{name}' specified in the parameter @captured_column_list is not a column of the source table '{}.{}'.", table.schema, table.name);
+                let text = format!(
+                    "Could not create a capture instance because the column '{name}' specified in the parameter @captured_column_list is not a column of the source table '{}.{}'.",
+                    table.schema, table.name
+                );
                 return Err(SqlError::new(22928, text).into());
             }
         }
         for column in &table.columns {
             if wanted.columns.is_empty() || wanted.columns.iter().any(|n| same_name(n, &column.name)) {
-                columns.push(Captured { id: column.id, name: column.name.clone(), kind: column.kind.clone(), computed: column.computed.is_some() });
+                columns.push(Captured {
+                    id: column.id,
+                    name: column.name.clone(),
+                    kind: column.kind.clone(),
+                    computed: column.computed.is_some(),
+                });
             }
         }
         let binary = SqlType::Binary(10);
@@ -177,7 +203,13 @@ impl Runner {
     }
 
     /// `all` drops every instance of the table. Error 22960 if there is none of the name.
-    pub(crate) fn disable_table(&mut self, schema: &str, table: &str, instance: &str, answers: &mut dyn Answers) -> Outcome<()> {
+    pub(crate) fn disable_table(
+        &mut self,
+        schema: &str,
+        table: &str,
+        instance: &str,
+        answers: &mut dyn Answers,
+    ) -> Outcome<()> {
         let database = self.usable()?;
         if database.cdc.is_none() {
             return Err(not_enabled(&database.name).into());
@@ -187,13 +219,18 @@ impl Runner {
         let chosen = |c: &Capture| Some(c.source) == source && (all || same_name(&c.name, instance));
         let objects: Vec<i32> = database.captures().iter().filter(|c| chosen(c)).map(|c| c.object).collect();
         if objects.is_empty() {
-            let text = format!("Change data capture instance '{instance}' has not been enabled for the source table '{schema}.{table}'. Use sys.sp_cdc_help_change_data_capture to verify the capture instance name and retry the operation.");
+            let text = format!(
+                "Change data capture instance '{instance}' has not been enabled for the source table '{schema}.{table}'. Use sys.sp_cdc_help_change_data_capture to verify the capture instance name and retry the operation."
+            );
             return Err(SqlError::new(22960, text).into());
         }
         self.in_transaction(answers, |runner, answers| {
             for object in &objects {
                 let target = crate::engine::locks::Target::Table(*object);
-                runner.engine.locks.take(target, crate::engine::locks::Mode::Exclusive, runner.asker(), &|| runner.stopped(answers))?;
+                runner
+                    .engine
+                    .locks
+                    .take(target, crate::engine::locks::Mode::Exclusive, runner.asker(), &|| runner.stopped(answers))?;
             }
             runner.change(database.id, answers, |_, database| {
                 if let Some(cdc) = &mut database.cdc {
@@ -226,7 +263,14 @@ impl Runner {
     }
 
     /// A captured column has a new type: the change tables get it too.
-    pub(crate) fn alter_captured(&self, database: &mut Database, source: &Table, old: &Column, new: &Column, frame: &Frame) -> Outcome<()> {
+    pub(crate) fn alter_captured(
+        &self,
+        database: &mut Database,
+        source: &Table,
+        old: &Column,
+        new: &Column,
+        frame: &Frame,
+    ) -> Outcome<()> {
         let Some(cdc) = &mut database.cdc else { return Ok(()) };
         for capture in cdc.captures.iter_mut().filter(|c| c.source == source.id) {
             let Some(at) = capture.columns.iter().position(|c| c.id == old.id) else { continue };
@@ -247,6 +291,8 @@ impl Runner {
 }
 
 pub(crate) fn not_enabled(database: &str) -> SqlError {
-    let text = format!("The database '{database}' is not enabled for Change Data Capture. Ensure that the correct database context is set and retry the operation. To report on the databases enabled for Change Data Capture, query the is_cdc_enabled column in the sys.databases catalog view.");
+    let text = format!(
+        "The database '{database}' is not enabled for Change Data Capture. Ensure that the correct database context is set and retry the operation. To report on the databases enabled for Change Data Capture, query the is_cdc_enabled column in the sys.databases catalog view."
+    );
     SqlError::new(22901, text)
 }

@@ -4,8 +4,8 @@
 //! those that changed; `text`, `ntext` and `image` are never in an image of before. An update of the key is a
 //! delete and an insert. Whether these rules hold for `xml` as well, the documents do not say; here they do.
 
-use rusqlite::types::Value;
 use rusqlite::params;
+use rusqlite::types::Value;
 
 use super::capture::Capture;
 use super::job::Scan;
@@ -61,19 +61,35 @@ impl Runner {
             .query_map(params![database.id, most], |r| Ok((r.get(0)?, r.get(1)?, r.get(2)?, r.get(3)?)))?
             .collect::<Result<_, _>>()?;
         let Some(transaction) = self.transaction.as_mut() else { return Ok(nothing) };
-        let mut writer =
-            Writer { engine: &self.engine, db: &self.db, transaction, database: database.clone(), table: mapping.clone(), open: Vec::new() };
+        let mut writer = Writer {
+            engine: &self.engine,
+            db: &self.db,
+            transaction,
+            database: database.clone(),
+            table: mapping.clone(),
+            open: Vec::new(),
+        };
         let (mut count, mut commands, mut ends) = (0, 0, None);
         for (lsn, number, began, ended) in commits {
             let Some(commit) = Lsn::from_bytes(&lsn) else { continue };
             let mut written = false;
-            let mut statement =
-                writer.db.prepare("SELECT object, operation, lsn, before, after, command FROM _log WHERE txn = ?1 ORDER BY seq")?;
+            let mut statement = writer.db.prepare(
+                "SELECT object, operation, lsn, before, after, command FROM _log WHERE txn = ?1 ORDER BY seq",
+            )?;
             let mut rows = statement.query([number])?;
             while let Some(row) = rows.next()? {
-                let image = |n: usize| -> rusqlite::Result<Option<Image>> { Ok(row.get::<_, Option<Vec<u8>>>(n)?.map(|b| unpack(&b))) };
+                let image = |n: usize| -> rusqlite::Result<Option<Image>> {
+                    Ok(row.get::<_, Option<Vec<u8>>>(n)?.map(|b| unpack(&b)))
+                };
                 let Some(operation) = Operation::from_number(row.get(1)?) else { continue };
-                let entry = Entry { object: row.get(0)?, operation, lsn: row.get(2)?, before: image(3)?, after: image(4)?, command: row.get(5)? };
+                let entry = Entry {
+                    object: row.get(0)?,
+                    operation,
+                    lsn: row.get(2)?,
+                    before: image(3)?,
+                    after: image(4)?,
+                    command: row.get(5)?,
+                };
                 for capture in database.captures_of(entry.object).filter(|c| c.start_lsn <= commit) {
                     let Some(table) = database.tables.get(&capture.object) else { continue };
                     writer.table = table.clone();
@@ -87,7 +103,10 @@ impl Runner {
             drop(rows);
             drop(statement);
             for table in database.tables.keys() {
-                writer.db.prepare_cached("DELETE FROM _log WHERE txn = ?1 AND object = ?2")?.execute(params![number, table])?;
+                writer
+                    .db
+                    .prepare_cached("DELETE FROM _log WHERE txn = ?1 AND object = ?2")?
+                    .execute(params![number, table])?;
             }
             writer.db.prepare_cached("DELETE FROM _commits WHERE lsn = ?1")?.execute([&lsn])?;
             if written {
@@ -123,7 +142,9 @@ fn changes(capture: &Capture, entry: &Entry, commit: &[u8]) -> Vec<Vec<Value>> {
     };
     let all = || capture.mask(|_| true);
     let lob = |at: usize| capture.columns[at].kind.is_lob();
-    let max = |at: usize| capture.columns[at].kind.is_max() || matches!(capture.columns[at].kind, crate::types::SqlType::Clr(_));
+    let max = |at: usize| {
+        capture.columns[at].kind.is_max() || matches!(capture.columns[at].kind, crate::types::SqlType::Clr(_))
+    };
     match (entry.operation, &entry.before, &entry.after) {
         (Operation::Insert, _, Some(after)) => vec![row(2, all(), after, &|_| true)],
         (Operation::Delete, Some(before), _) => vec![row(1, all(), before, &|at| !lob(at))],

@@ -56,5 +56,10 @@ impl WindowAggregate<Option<i128>, Value> for SumDecimal {
 }
 
 pub(super) fn register(db: &Connection) -> rusqlite::Result<()> {
-    db.create_window_function(SUM_DECIMAL, 1, FunctionFlags::SQLITE_UTF8 | FunctionFlags::SQLITE_DETERMINISTIC, SumDecimal)
+    db.create_window_function(
+        SUM_DECIMAL,
+        1,
+        FunctionFlags::SQLITE_UTF8 | FunctionFlags::SQLITE_DETERMINISTIC,
+        SumDecimal,
+    )
 }

@@ -55,7 +55,9 @@ pub(crate) fn column_ordinal(call: &Call<'_>, arguments: &[SqlValue]) -> Result<
 
 /// "sys.fn_cdc_is_bit_set": bit 1 is the lowest bit of the last byte.
 pub(crate) fn is_bit_set(_: &Call<'_>, arguments: &[SqlValue]) -> Result<SqlValue, SqlError> {
-    let (SqlValue::Int(position), SqlValue::Bytes(mask)) = (&arguments[0], &arguments[1]) else { return Ok(SqlValue::Null) };
+    let (SqlValue::Int(position), SqlValue::Bytes(mask)) = (&arguments[0], &arguments[1]) else {
+        return Ok(SqlValue::Null);
+    };
     Ok(SqlValue::Bit(is_set(*position, mask)))
 }
 

@@ -42,7 +42,13 @@ fn part(name: &str, function: &str) -> Result<Part, SqlError> {
         "microsecond" | "mcs" => Part::Microsecond,
         "nanosecond" | "ns" => Part::Nanosecond,
         "tzoffset" | "tz" => Part::Offset,
-        _ => return Err(SqlError::new(155, format!("'{name}' is not a recognized {} option.", function.to_lowercase())).class(15)),
+        _ => {
+            return Err(SqlError::new(
+                155,
+                format!("'{name}' is not a recognized {} option.", function.to_lowercase()),
+            )
+            .class(15));
+        }
     })
 }
 
@@ -127,7 +133,12 @@ pub(crate) fn datediff(call: &Call<'_>, arguments: &[SqlValue]) -> Result<SqlVal
         Part::Millisecond => by(10_000),
         Part::Microsecond => by(10),
         Part::Nanosecond => by(1) * 100,
-        Part::Offset => return Err(SqlError::new(9806, "The datepart tzoffset is not supported by date function datediff for data type.")),
+        Part::Offset => {
+            return Err(SqlError::new(
+                9806,
+                "The datepart tzoffset is not supported by date function datediff for data type.",
+            ));
+        }
     };
     let big = *call.result() == SqlType::BigInt;
     match i64::try_from(count) {
@@ -166,15 +177,29 @@ pub(crate) fn datepart(call: &Call<'_>, arguments: &[SqlValue]) -> Result<SqlVal
 }
 
 pub(crate) fn datename(call: &Call<'_>, arguments: &[SqlValue]) -> Result<SqlValue, SqlError> {
-    const MONTHS: [&str; 12] =
-        ["January", "February", "March", "April", "May", "June", "July", "August", "September", "October", "November", "December"];
+    const MONTHS: [&str; 12] = [
+        "January",
+        "February",
+        "March",
+        "April",
+        "May",
+        "June",
+        "July",
+        "August",
+        "September",
+        "October",
+        "November",
+        "December",
+    ];
     const DAYS: [&str; 7] = ["Sunday", "Monday", "Tuesday", "Wednesday", "Thursday", "Friday", "Saturday"];
     let part = part_of(call, arguments)?;
     let number = number_of(part, moment(&arguments[1]));
     Ok(SqlValue::Text(match part {
         Part::Month => MONTHS[(number - 1) as usize % 12].to_owned(),
         Part::Weekday => DAYS[(number - 1) as usize % 7].to_owned(),
-        Part::Offset => format!("{}{:02}:{:02}", if number < 0 { '-' } else { '+' }, number.abs() / 60, number.abs() % 60),
+        Part::Offset => {
+            format!("{}{:02}:{:02}", if number < 0 { '-' } else { '+' }, number.abs() / 60, number.abs() % 60)
+        }
         _ => number.to_string(),
     }))
 }
@@ -201,9 +226,9 @@ pub(crate) fn datefromparts(_: &Call<'_>, arguments: &[SqlValue]) -> Result<SqlV
         _ => -1,
     };
     let date = i32::try_from(number(0)).ok().zip(u32::try_from(number(1)).ok()).zip(u32::try_from(number(2)).ok());
-    date.and_then(|((y, m), d)| days_of(y, m, d))
-        .map(SqlValue::Date)
-        .ok_or_else(|| SqlError::new(289, "Cannot construct data type date, some of the arguments have values which are not valid."))
+    date.and_then(|((y, m), d)| days_of(y, m, d)).map(SqlValue::Date).ok_or_else(|| {
+        SqlError::new(289, "Cannot construct data type date, some of the arguments have values which are not valid.")
+    })
 }
 
 /// The time at which the statement began, in the zone and the type that the function has.
@@ -229,15 +254,18 @@ fn offset(value: &SqlValue) -> Result<i16, SqlError> {
         }
         _ => None,
     };
-    minutes.filter(|m| m.abs() <= 840).map(|m| m as i16).ok_or_else(|| {
-        SqlError::new(9812, "The timezone provided to builtin function is invalid.")
-    })
+    minutes
+        .filter(|m| m.abs() <= 840)
+        .map(|m| m as i16)
+        .ok_or_else(|| SqlError::new(9812, "The timezone provided to builtin function is invalid."))
 }
 
 /// The local time gets this offset.
 pub(crate) fn todatetimeoffset(call: &Call<'_>, arguments: &[SqlValue]) -> Result<SqlValue, SqlError> {
     let at = moment(&arguments[0]);
-    Moment { offset: Some(offset(&arguments[1])?), ..at }.into_value(call.result()).ok_or_else(|| overflow(call.result()))
+    Moment { offset: Some(offset(&arguments[1])?), ..at }
+        .into_value(call.result())
+        .ok_or_else(|| overflow(call.result()))
 }
 
 /// The same instant in another zone.
@@ -253,11 +281,16 @@ pub(crate) fn switchoffset(call: &Call<'_>, arguments: &[SqlValue]) -> Result<Sq
 pub(crate) fn at_time_zone(call: &Call<'_>, arguments: &[SqlValue]) -> Result<SqlValue, SqlError> {
     let SqlValue::Text(zone) = &arguments[1] else { return Ok(SqlValue::Null) };
     if !zone.eq_ignore_ascii_case("utc") {
-        return Err(SqlError::new(9820, format!("The time zone parameter '{zone}' provided to AT TIME ZONE clause is invalid.")));
+        return Err(SqlError::new(
+            9820,
+            format!("The time zone parameter '{zone}' provided to AT TIME ZONE clause is invalid."),
+        ));
     }
     match arguments[0] {
         SqlValue::DateTimeOffset { days, ticks, .. } => Ok(SqlValue::DateTimeOffset { days, ticks, offset: 0 }),
-        _ => Moment { offset: Some(0), ..moment(&arguments[0]) }.into_value(call.result()).ok_or_else(|| overflow(call.result())),
+        _ => Moment { offset: Some(0), ..moment(&arguments[0]) }
+            .into_value(call.result())
+            .ok_or_else(|| overflow(call.result())),
     }
 }
 

@@ -85,7 +85,9 @@ pub(crate) fn split_name(text: &str) -> Option<Name> {
     match &parts[..] {
         [object] => Some(Name { database: None, schema: None, object: object.clone() }),
         [schema, object] => Some(Name { database: None, schema: some(schema), object: object.clone() }),
-        [database, schema, object] => Some(Name { database: some(database), schema: some(schema), object: object.clone() }),
+        [database, schema, object] => {
+            Some(Name { database: some(database), schema: some(schema), object: object.clone() })
+        }
         _ => None,
     }
 }
@@ -108,8 +110,15 @@ pub(crate) fn object_id(call: &Call<'_>, arguments: &[SqlValue]) -> Result<SqlVa
     let view = || database.view(schema, &name.object).filter(|_| wanted(&["V"])).map(|v| v.id);
     let constraint = || {
         database.tables.values().filter(|t| same_name(&t.schema, schema)).find_map(|t| {
-            let key = t.indexes.iter().find(|i| i.constraint != 0 && same_name(&i.name, &name.object)).map(|i| i.constraint);
-            let default = || t.columns.iter().filter_map(|c| c.default.as_ref()).find(|d| same_name(&d.name, &name.object)).map(|d| d.id);
+            let key =
+                t.indexes.iter().find(|i| i.constraint != 0 && same_name(&i.name, &name.object)).map(|i| i.constraint);
+            let default = || {
+                t.columns
+                    .iter()
+                    .filter_map(|c| c.default.as_ref())
+                    .find(|d| same_name(&d.name, &name.object))
+                    .map(|d| d.id)
+            };
             let check = || t.checks.iter().find(|c| same_name(&c.name, &name.object)).map(|c| c.id);
             let foreign = || t.foreign_keys.iter().find(|f| same_name(&f.name, &name.object)).map(|f| f.id);
             key.or_else(default).or_else(check).or_else(foreign)
@@ -133,6 +142,13 @@ pub(crate) fn object_name(call: &Call<'_>, arguments: &[SqlValue]) -> Result<Sql
 
 pub(crate) fn object_schema_name(call: &Call<'_>, arguments: &[SqlValue]) -> Result<SqlValue, SqlError> {
     Ok(some_text(database(call, arguments, 1).zip(int(arguments, 0)).and_then(|(d, id)| object(&d, id)).map(|o| o.0)))
+}
+
+/// Of views; definitions of constraints are in their catalog views.
+pub(crate) fn object_definition(call: &Call<'_>, arguments: &[SqlValue]) -> Result<SqlValue, SqlError> {
+    let id = int(arguments, 0);
+    let view = current(call).and_then(|d| d.views.iter().find(|v| Some(v.id) == id).map(|v| v.text.clone()));
+    Ok(some_text(view))
 }
 
 pub(crate) fn schema_id(call: &Call<'_>, arguments: &[SqlValue]) -> Result<SqlValue, SqlError> {
@@ -217,7 +233,8 @@ pub(crate) fn objectproperty(call: &Call<'_>, arguments: &[SqlValue]) -> Result<
 
 pub(crate) fn serverproperty(call: &Call<'_>, arguments: &[SqlValue]) -> Result<SqlValue, SqlError> {
     let number = |n: i64| SqlValue::Variant(Box::new((SqlType::Int, SqlValue::Int(n))));
-    let named = |t: &str| SqlValue::Variant(Box::new((crate::engine::kinds::kind::nvarchar(128), SqlValue::Text(t.into()))));
+    let named =
+        |t: &str| SqlValue::Variant(Box::new((crate::engine::kinds::kind::nvarchar(128), SqlValue::Text(t.into()))));
     let version = call.engine.version();
     Ok(match text(arguments, 0).unwrap_or("").to_lowercase().as_str() {
         "productversion" => named(&format!("{}.{}.{}.1", version.0, version.1, version.2)),
@@ -239,8 +256,11 @@ pub(crate) fn serverproperty(call: &Call<'_>, arguments: &[SqlValue]) -> Result<
 }
 
 pub(crate) fn databasepropertyex(call: &Call<'_>, arguments: &[SqlValue]) -> Result<SqlValue, SqlError> {
-    let Some(database) = text(arguments, 0).and_then(|n| call.engine.world().database(n)) else { return Ok(SqlValue::Null) };
-    let named = |t: &str| SqlValue::Variant(Box::new((crate::engine::kinds::kind::nvarchar(128), SqlValue::Text(t.into()))));
+    let Some(database) = text(arguments, 0).and_then(|n| call.engine.world().database(n)) else {
+        return Ok(SqlValue::Null);
+    };
+    let named =
+        |t: &str| SqlValue::Variant(Box::new((crate::engine::kinds::kind::nvarchar(128), SqlValue::Text(t.into()))));
     Ok(match text(arguments, 1).unwrap_or("").to_lowercase().as_str() {
         "status" => named(if database.online { "ONLINE" } else { "OFFLINE" }),
         "collation" => named(&database.collation),
@@ -367,7 +387,10 @@ pub(crate) fn has_perms_by_name(call: &Call<'_>, arguments: &[SqlValue]) -> Resu
             let Some(name) = split_name(name) else { return Ok(SqlValue::Null) };
             let database = name.database.as_deref().map_or(Some(current), |d| world.database(d));
             let permission = text(arguments, 2).unwrap_or("");
-            match database.as_ref().and_then(|d| d.table(name.schema.as_deref().unwrap_or("dbo"), &name.object).map(|t| (d, t))) {
+            match database
+                .as_ref()
+                .and_then(|d| d.table(name.schema.as_deref().unwrap_or("dbo"), &name.object).map(|t| (d, t)))
+            {
                 Some((database, table)) => world.may(database, user, permission, Some(table)),
                 None => return Ok(SqlValue::Null),
             }

@@ -19,11 +19,11 @@ use rusqlite::Connection;
 use rusqlite::functions::FunctionFlags;
 use rusqlite::types::Value;
 
-use super::shared::Engine;
 use super::fault::SqlError;
 use super::kinds::stored;
 use super::kinds::text;
 use super::session::state::SessionState;
+use super::shared::Engine;
 use crate::types::SqlType;
 use crate::value::SqlValue;
 
@@ -76,14 +76,20 @@ type Key = (&'static str, Vec<SqlType>, SqlType, Vec<String>);
 /// The signatures in use, by number.
 #[derive(Default)]
 pub(crate) struct Signatures {
-    all: RwLock<(HashMap<Key, usize>, Vec<Arc<Signature>>)>,
+    all: RwLock<Numbered>,
+}
+
+#[derive(Default)]
+struct Numbered {
+    numbers: HashMap<Key, usize>,
+    list: Vec<Arc<Signature>>,
 }
 
 impl Signatures {
     pub(crate) fn number(&self, signature: Signature) -> usize {
         let key = (signature.name, signature.arguments.clone(), signature.result.clone(), signature.notes.clone());
         let mut all = self.all.write().unwrap_or_else(PoisonError::into_inner);
-        let (numbers, list) = &mut *all;
+        let Numbered { numbers, list } = &mut *all;
         *numbers.entry(key).or_insert_with(|| {
             list.push(Arc::new(signature));
             list.len() - 1
@@ -92,7 +98,7 @@ impl Signatures {
 
     fn get(&self, number: i64) -> Option<Arc<Signature>> {
         let all = self.all.read().unwrap_or_else(PoisonError::into_inner);
-        all.1.get(usize::try_from(number).ok()?).cloned()
+        all.list.get(usize::try_from(number).ok()?).cloned()
     }
 }
 
@@ -104,7 +110,8 @@ pub(crate) fn register(db: &Connection, engine: &Arc<Engine>, session: &Arc<Sess
     ] {
         let (engine, session) = (engine.clone(), session.clone());
         db.create_scalar_function(name, -1, flags, move |context| {
-            let signature = engine.signatures.get(context.get(0)?).ok_or_else(|| SqlError::new(8630, "unknown signature"))?;
+            let signature =
+                engine.signatures.get(context.get(0)?).ok_or_else(|| SqlError::new(8630, "unknown signature"))?;
             let mut arguments = Vec::with_capacity(context.len() - 1);
             for (n, kind) in signature.arguments.iter().enumerate() {
                 let value = stored::decode(context.get_raw(n + 1), kind);

@@ -25,7 +25,8 @@ fn arithmetic(call: &Call<'_>, arguments: &[SqlValue], operator: char) -> Result
                 _ => a % b,
             };
             let number = i64::try_from(number).map_err(|_| SqlError::overflow(result.name()))?;
-            convert::convert(SqlValue::Int(number), &SqlType::BigInt, result, -1).map_err(|_| SqlError::overflow(result.name()))
+            convert::convert(SqlValue::Int(number), &SqlType::BigInt, result, -1)
+                .map_err(|_| SqlError::overflow(result.name()))
         }
         (SqlValue::Float(a), SqlValue::Float(b)) => {
             let number = match operator {
@@ -58,7 +59,9 @@ fn arithmetic(call: &Call<'_>, arguments: &[SqlValue], operator: char) -> Result
                 '/' => decimal::divide((*a, *s1), (*b, *s2), scale)?,
                 _ => {
                     let common = *s1.max(s2);
-                    let (a, b) = decimal::rescale(*a, *s1, common).zip(decimal::rescale(*b, *s2, common)).ok_or_else(overflow)?;
+                    let (a, b) = decimal::rescale(*a, *s1, common)
+                        .zip(decimal::rescale(*b, *s2, common))
+                        .ok_or_else(overflow)?;
                     let units = match operator {
                         '+' => a.checked_add(b),
                         '-' => a.checked_sub(b),
@@ -83,7 +86,14 @@ fn arithmetic(call: &Call<'_>, arguments: &[SqlValue], operator: char) -> Result
             };
             moment.into_value(result).ok_or_else(|| SqlError::overflow(result.name()))
         }
-        _ => Err(SqlError::new(402, format!("The data types {} and {} are incompatible in the operator.", call.kind(0).name(), call.kind(1).name()))),
+        _ => Err(SqlError::new(
+            402,
+            format!(
+                "The data types {} and {} are incompatible in the operator.",
+                call.kind(0).name(),
+                call.kind(1).name()
+            ),
+        )),
     }
 }
 
@@ -126,7 +136,12 @@ pub(crate) fn negate(call: &Call<'_>, arguments: &[SqlValue]) -> Result<SqlValue
         SqlValue::Real(f) => SqlValue::Real(-f),
         SqlValue::Money(n) => SqlValue::Money(n.checked_neg().ok_or_else(|| SqlError::overflow("money"))?),
         SqlValue::Decimal { units, scale } => SqlValue::Decimal { units: -units, scale: *scale },
-        _ => return Err(SqlError::new(8117, format!("Operand data type {} is invalid for minus operator.", call.kind(0).name()))),
+        _ => {
+            return Err(SqlError::new(
+                8117,
+                format!("Operand data type {} is invalid for minus operator.", call.kind(0).name()),
+            ));
+        }
     })
 }
 
@@ -186,7 +201,11 @@ pub(crate) fn store(call: &Call<'_>, arguments: &[SqlValue]) -> Result<SqlValue,
             };
             SqlError::new(
                 2628,
-                format!("String or binary data would be truncated in table '{}', column '{}'. Truncated value: '{shown}'.", call.note(0), call.note(1)),
+                format!(
+                    "String or binary data would be truncated in table '{}', column '{}'. Truncated value: '{shown}'.",
+                    call.note(0),
+                    call.note(1)
+                ),
             )
         })
     })
@@ -202,7 +221,12 @@ pub(crate) fn like(call: &Call<'_>, arguments: &[SqlValue]) -> Result<SqlValue, 
             let mut chars = escape.chars();
             match (chars.next(), chars.next()) {
                 (Some(c), None) => Some(c),
-                _ => return Err(SqlError::new(506, format!("The invalid escape character \"{escape}\" was specified in a LIKE predicate."))),
+                _ => {
+                    return Err(SqlError::new(
+                        506,
+                        format!("The invalid escape character \"{escape}\" was specified in a LIKE predicate."),
+                    ));
+                }
             }
         }
         _ => None,
@@ -294,7 +318,12 @@ pub(crate) fn math(call: &Call<'_>, arguments: &[SqlValue]) -> Result<SqlValue, 
             }
             _ => *n,
         }),
-        _ => return Err(SqlError::new(8116, format!("Argument data type {} is invalid for argument 1 of {name} function.", call.kind(0).name()))),
+        _ => {
+            return Err(SqlError::new(
+                8116,
+                format!("Argument data type {} is invalid for argument 1 of {name} function.", call.kind(0).name()),
+            ));
+        }
     };
     let from = match (&value, call.kind(0).family()) {
         (SqlValue::Int(_), _) => &SqlType::BigInt,

@@ -154,7 +154,9 @@ pub(crate) fn replicate(_: &Call<'_>, arguments: &[SqlValue]) -> Result<SqlValue
 }
 
 pub(crate) fn space(_: &Call<'_>, arguments: &[SqlValue]) -> Result<SqlValue, SqlError> {
-    Ok(int_at(arguments, 0).filter(|n| *n >= 0).map_or(SqlValue::Null, |n| SqlValue::Text(" ".repeat(n.min(8000) as usize))))
+    Ok(int_at(arguments, 0)
+        .filter(|n| *n >= 0)
+        .map_or(SqlValue::Null, |n| SqlValue::Text(" ".repeat(n.min(8000) as usize))))
 }
 
 pub(crate) fn reverse(_: &Call<'_>, arguments: &[SqlValue]) -> Result<SqlValue, SqlError> {
@@ -167,7 +169,8 @@ pub(crate) fn concat(_: &Call<'_>, arguments: &[SqlValue]) -> Result<SqlValue, S
 }
 
 pub(crate) fn concat_ws(_: &Call<'_>, arguments: &[SqlValue]) -> Result<SqlValue, SqlError> {
-    let parts: Vec<&str> = (1..arguments.len()).filter(|n| arguments[*n] != SqlValue::Null).map(|n| text_at(arguments, n)).collect();
+    let parts: Vec<&str> =
+        (1..arguments.len()).filter(|n| arguments[*n] != SqlValue::Null).map(|n| text_at(arguments, n)).collect();
     Ok(SqlValue::Text(parts.join(text_at(arguments, 0))))
 }
 
@@ -231,7 +234,10 @@ pub(crate) fn newid(_: &Call<'_>, _: &[SqlValue]) -> Result<SqlValue, SqlError> 
 
 pub(crate) fn isnumeric(_: &Call<'_>, arguments: &[SqlValue]) -> Result<SqlValue, SqlError> {
     let is = match &arguments[0] {
-        SqlValue::Text(_) => convert::convert(arguments[0].clone(), &SqlType::VarChar(crate::types::Length::Max), &SqlType::Float, -1).is_ok(),
+        SqlValue::Text(_) => {
+            convert::convert(arguments[0].clone(), &SqlType::VarChar(crate::types::Length::Max), &SqlType::Float, -1)
+                .is_ok()
+        }
         SqlValue::Null | SqlValue::Bytes(_) | SqlValue::Uuid(_) => false,
         _ => true,
     };

@@ -42,7 +42,13 @@ pub(crate) struct Builtin {
 
 use Want::{Any, Bytes, Float, Int, Number, Part, Temporal, Text, TextOrBytes};
 
-const fn pure(name: &'static str, wants: &'static [Want], (least, most): (usize, usize), eval: Eval, result: fn(&[SqlType]) -> SqlType) -> Builtin {
+const fn pure(
+    name: &'static str,
+    wants: &'static [Want],
+    (least, most): (usize, usize),
+    eval: Eval,
+    result: fn(&[SqlType]) -> SqlType,
+) -> Builtin {
     Builtin { name, wants, least, most, eval, strict: true, pure: true, collated: false, result }
 }
 
@@ -55,7 +61,13 @@ const fn collated(builtin: Builtin) -> Builtin {
 }
 
 /// Reads the session or the catalogue.
-const fn outside(name: &'static str, wants: &'static [Want], arity: (usize, usize), eval: Eval, result: fn(&[SqlType]) -> SqlType) -> Builtin {
+const fn outside(
+    name: &'static str,
+    wants: &'static [Want],
+    arity: (usize, usize),
+    eval: Eval,
+    result: fn(&[SqlType]) -> SqlType,
+) -> Builtin {
     Builtin { strict: false, pure: false, ..pure(name, wants, arity, eval, result) }
 }
 
@@ -244,6 +256,7 @@ const BUILTINS: &[Builtin] = &[
     outside("OBJECT_ID", &[Text, Text], (1, 2), metadata::object_id, int),
     outside("OBJECT_NAME", &[Int, Int], (1, 2), metadata::object_name, sysname),
     outside("OBJECT_SCHEMA_NAME", &[Int, Int], (1, 2), metadata::object_schema_name, sysname),
+    outside("OBJECT_DEFINITION", &[Int], (1, 1), metadata::object_definition, |_| SqlType::NVarChar(Length::Max)),
     outside("SCHEMA_ID", &[Text], (0, 1), metadata::schema_id, int),
     outside("SCHEMA_NAME", &[Int], (0, 1), metadata::schema_name, sysname),
     outside("TYPE_NAME", &[Int], (1, 1), metadata::type_name, sysname),

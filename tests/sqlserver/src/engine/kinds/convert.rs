@@ -110,7 +110,10 @@ pub(crate) fn clash(from: &SqlType, to: &SqlType) -> SqlError {
 }
 
 fn failed(text: &str, from: &SqlType, to: &SqlType) -> SqlError {
-    SqlError::new(245, format!("Conversion failed when converting the {} value '{text}' to data type {}.", from.name(), to.name()))
+    SqlError::new(
+        245,
+        format!("Conversion failed when converting the {} value '{text}' to data type {}.", from.name(), to.name()),
+    )
 }
 
 fn not_a_number(from: &SqlType, to: &SqlType) -> SqlError {
@@ -136,7 +139,11 @@ fn integer(value: SqlValue, from: &SqlType, to: &SqlType) -> Result<SqlValue, Sq
                 match trimmed.strip_prefix('+').unwrap_or(trimmed).parse::<i128>() {
                     Ok(n) if in_range(n, to) => n,
                     Ok(_) => {
-                        let text = format!("The conversion of the {} value '{text}' overflowed an {} column.", from.name(), to.name());
+                        let text = format!(
+                            "The conversion of the {} value '{text}' overflowed an {} column.",
+                            from.name(),
+                            to.name()
+                        );
                         return Err(SqlError::new(if *to == SqlType::Int { 248 } else { 244 }, text));
                     }
                     Err(_) => return Err(failed(&text, from, to)),
@@ -169,10 +176,9 @@ fn integer(value: SqlValue, from: &SqlType, to: &SqlType) -> Result<SqlValue, Sq
     }
     if !in_range(number, to) {
         return Err(match value_is_integer(from) {
-            true if *to == SqlType::TinyInt || *to == SqlType::SmallInt => SqlError::new(
-                220,
-                format!("Arithmetic overflow error for data type {}, value = {number}.", to.name()),
-            ),
+            true if *to == SqlType::TinyInt || *to == SqlType::SmallInt => {
+                SqlError::new(220, format!("Arithmetic overflow error for data type {}, value = {number}.", to.name()))
+            }
             _ => SqlError::overflow(to.name()),
         });
     }
@@ -251,7 +257,9 @@ fn float(value: SqlValue, from: &SqlType, to: &SqlType) -> Result<SqlValue, SqlE
         SqlValue::Money(n) => n as f64 / 10_000.0,
         SqlValue::Text(text) => match text.trim() {
             "" => 0.0,
-            trimmed if trimmed.chars().any(|c| c.is_ascii_digit()) => trimmed.parse().map_err(|_| not_a_number(from, to))?,
+            trimmed if trimmed.chars().any(|c| c.is_ascii_digit()) => {
+                trimmed.parse().map_err(|_| not_a_number(from, to))?
+            }
             _ => return Err(not_a_number(from, to)),
         },
         SqlValue::DateTime { days, ticks } if matches!(from, SqlType::DateTime | SqlType::SmallDateTime) => {
@@ -272,7 +280,14 @@ fn temporal(value: SqlValue, from: &SqlType, to: &SqlType) -> Result<SqlValue, S
         SqlValue::Text(text) => temporal::parse(text).ok_or_else(|| {
             SqlError::new(241, "Conversion failed when converting date and/or time from character string.")
         })?,
-        SqlValue::Bit(_) | SqlValue::Int(_) | SqlValue::Decimal { .. } | SqlValue::Money(_) | SqlValue::Real(_) | SqlValue::Float(_) if old => {
+        SqlValue::Bit(_)
+        | SqlValue::Int(_)
+        | SqlValue::Decimal { .. }
+        | SqlValue::Money(_)
+        | SqlValue::Real(_)
+        | SqlValue::Float(_)
+            if old =>
+        {
             let SqlValue::Float(days) = float(value, from, &SqlType::Float)? else { return Err(clash(from, to)) };
             if days.abs() > 4e6 {
                 return Err(SqlError::overflow(to.name()));
@@ -286,7 +301,11 @@ fn temporal(value: SqlValue, from: &SqlType, to: &SqlType) -> Result<SqlValue, S
     };
     moment.into_value(to).ok_or_else(|| {
         let text = if from.is_text() {
-            format!("The conversion of a {} data type to a {} data type resulted in an out-of-range value.", from.name(), to.name())
+            format!(
+                "The conversion of a {} data type to a {} data type resulted in an out-of-range value.",
+                from.name(),
+                to.name()
+            )
         } else {
             format!("Adding a value to a '{}' column caused an overflow.", to.name())
         };
@@ -298,7 +317,8 @@ fn uuid(value: SqlValue, from: &SqlType, to: &SqlType) -> Result<SqlValue, SqlEr
     match value {
         SqlValue::Uuid(_) => Ok(value),
         SqlValue::Text(text) => parse_uuid(&text).map(SqlValue::Uuid).ok_or_else(|| {
-            SqlError::new(8169, "Conversion failed when converting from a character string to uniqueidentifier.").state(2)
+            SqlError::new(8169, "Conversion failed when converting from a character string to uniqueidentifier.")
+                .state(2)
         }),
         SqlValue::Bytes(mut bytes) => {
             bytes.resize(16, 0);
@@ -339,7 +359,7 @@ pub(crate) fn to_hex(bytes: &[u8]) -> String {
 }
 
 pub(crate) fn hex(text: &str) -> Option<Vec<u8>> {
-    if !text.is_ascii() || text.len() % 2 != 0 {
+    if !text.is_ascii() || !text.len().is_multiple_of(2) {
         return None;
     }
     (0..text.len()).step_by(2).map(|at| u8::from_str_radix(&text[at..at + 2], 16).ok()).collect()
@@ -366,7 +386,13 @@ fn as_text(value: SqlValue, from: &SqlType, to: &SqlType, style: i64) -> Result<
         }
         SqlValue::Date(_) | SqlValue::Time(_) | SqlValue::DateTime { .. } | SqlValue::DateTimeOffset { .. } => {
             return temporal::format(&value, from, style).ok_or_else(|| {
-                SqlError::new(281, format!("{style} is not a valid style number when converting from {} to a character string.", from.name()))
+                SqlError::new(
+                    281,
+                    format!(
+                        "{style} is not a valid style number when converting from {} to a character string.",
+                        from.name()
+                    ),
+                )
             });
         }
         SqlValue::Null | SqlValue::Variant(_) => return Err(clash(from, to)),
@@ -425,7 +451,8 @@ fn as_bytes(value: SqlValue, from: &SqlType, to: &SqlType, style: i64) -> Result
     Ok(match value {
         SqlValue::Bytes(bytes) => bytes,
         SqlValue::Text(text) if matches!(style, 1 | 2) => {
-            let digits = if style == 1 { text.strip_prefix("0x").or_else(|| text.strip_prefix("0X")) } else { Some(&*text) };
+            let digits =
+                if style == 1 { text.strip_prefix("0x").or_else(|| text.strip_prefix("0X")) } else { Some(&*text) };
             digits.and_then(hex).ok_or_else(|| not_a_number(from, to))?
         }
         SqlValue::Text(text) if from.is_unicode() => text.encode_utf16().flat_map(u16::to_le_bytes).collect(),
@@ -505,7 +532,12 @@ mod tests {
             (text("ab"), varchar(2), SqlType::Char(4), text("ab  ")),
             (text("abc"), nvarchar(3), SqlType::NVarChar(Length::Limited(2)), text("ab")),
             (text("true"), varchar(4), SqlType::Bit, SqlValue::Bit(true)),
-            (SqlValue::Decimal { units: 15, scale: 1 }, SqlType::Numeric { precision: 2, scale: 1 }, SqlType::Int, SqlValue::Int(1)),
+            (
+                SqlValue::Decimal { units: 15, scale: 1 },
+                SqlType::Numeric { precision: 2, scale: 1 },
+                SqlType::Int,
+                SqlValue::Int(1),
+            ),
         ];
         for (value, from, to, expected) in cases {
             assert_eq!(convert(value, &from, &to, -1), Ok(expected), "{from:?} to {to:?}");

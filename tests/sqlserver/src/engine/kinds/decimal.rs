@@ -79,7 +79,13 @@ pub(crate) fn result(operator: char, left: (u8, u8), right: (u8, u8)) -> SqlType
         (precision, scale)
     } else if matches!(operator, '*' | '/') {
         let integral = precision - scale;
-        let scale = if integral < 32 { scale.min(38 - integral) } else if scale > 6 { 6.max(38 - integral) } else { scale };
+        let scale = if integral < 32 {
+            scale.min(38 - integral)
+        } else if scale > 6 {
+            6.max(38 - integral)
+        } else {
+            scale
+        };
         (38, scale)
     } else {
         (38, scale.min(38 - (precision - scale).min(38)))
@@ -116,7 +122,8 @@ mod tests {
 
     #[test]
     fn text_and_units_are_the_same_number() {
-        for (text, units, scale) in [("6.3230", 63_230, 4), ("-0.05", -5, 2), ("0", 0, 0), ("3.", 3, 0), ("+.5", 5, 1)] {
+        for (text, units, scale) in [("6.3230", 63_230, 4), ("-0.05", -5, 2), ("0", 0, 0), ("3.", 3, 0), ("+.5", 5, 1)]
+        {
             assert_eq!(parse(text), Some((units, scale)), "{text}");
         }
         assert_eq!(format(-5, 2), "-0.05");

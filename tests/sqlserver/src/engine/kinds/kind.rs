@@ -174,7 +174,9 @@ impl SqlType {
             if precision == 0 || precision > 38 {
                 return Err(SqlError::new(
                     2750,
-                    format!("Column or parameter #1: Specified column precision {precision} is greater than the maximum precision of 38."),
+                    format!(
+                        "Column or parameter #1: Specified column precision {precision} is greater than the maximum precision of 38."
+                    ),
                 ));
             }
             if scale > precision {
@@ -236,7 +238,9 @@ impl SqlType {
             | Self::DateTimeOffset { .. }
             | Self::SmallDateTime
             | Self::DateTime => Family::Temporal,
-            Self::Char(_) | Self::VarChar(_) | Self::NChar(_) | Self::NVarChar(_) | Self::Text | Self::NText => Family::Text,
+            Self::Char(_) | Self::VarChar(_) | Self::NChar(_) | Self::NVarChar(_) | Self::Text | Self::NText => {
+                Family::Text
+            }
             Self::Binary(_) | Self::VarBinary(_) | Self::Image | Self::RowVersion => Family::Bytes,
             Self::UniqueIdentifier => Family::Uuid,
             Self::SqlVariant => Family::Variant,
@@ -341,7 +345,9 @@ impl SqlType {
     pub(crate) fn length(&self) -> Option<u16> {
         match self {
             Self::Char(n) | Self::NChar(n) | Self::Binary(n) => Some(*n),
-            Self::VarChar(Length::Limited(n)) | Self::NVarChar(Length::Limited(n)) | Self::VarBinary(Length::Limited(n)) => Some(*n),
+            Self::VarChar(Length::Limited(n))
+            | Self::NVarChar(Length::Limited(n))
+            | Self::VarBinary(Length::Limited(n)) => Some(*n),
             Self::RowVersion => Some(8),
             _ => None,
         }
@@ -371,7 +377,10 @@ impl SqlType {
 
     /// `varchar(max)`, `nvarchar(max)`, `varbinary(max)` and `xml`.
     pub(crate) fn is_max(&self) -> bool {
-        matches!(self, Self::VarChar(Length::Max) | Self::NVarChar(Length::Max) | Self::VarBinary(Length::Max) | Self::Xml)
+        matches!(
+            self,
+            Self::VarChar(Length::Max) | Self::NVarChar(Length::Max) | Self::VarBinary(Length::Max) | Self::Xml
+        )
     }
 
     /// `text`, `ntext`, `image`.
@@ -416,8 +425,12 @@ impl SqlType {
             Self::Money => (8, 19, 4),
             Self::Date => (3, 10, 0),
             Self::Time { scale } => (3 + fraction_bytes(*scale), if *scale == 0 { 8 } else { 9 + scale }, *scale),
-            Self::DateTime2 { scale } => (6 + fraction_bytes(*scale), if *scale == 0 { 19 } else { 20 + scale }, *scale),
-            Self::DateTimeOffset { scale } => (8 + fraction_bytes(*scale), if *scale == 0 { 26 } else { 27 + scale }, *scale),
+            Self::DateTime2 { scale } => {
+                (6 + fraction_bytes(*scale), if *scale == 0 { 19 } else { 20 + scale }, *scale)
+            }
+            Self::DateTimeOffset { scale } => {
+                (8 + fraction_bytes(*scale), if *scale == 0 { 26 } else { 27 + scale }, *scale)
+            }
             Self::SmallDateTime => (4, 16, 0),
             Self::DateTime => (8, 23, 3),
             Self::UniqueIdentifier => (16, 0, 0),
@@ -425,7 +438,9 @@ impl SqlType {
             Self::NChar(n) => ((*n * 2) as i16, 0, 0),
             Self::VarChar(Length::Limited(n)) | Self::VarBinary(Length::Limited(n)) => (*n as i16, 0, 0),
             Self::NVarChar(Length::Limited(n)) => ((*n * 2) as i16, 0, 0),
-            Self::VarChar(Length::Max) | Self::NVarChar(Length::Max) | Self::VarBinary(Length::Max) | Self::Xml => (-1, 0, 0),
+            Self::VarChar(Length::Max) | Self::NVarChar(Length::Max) | Self::VarBinary(Length::Max) | Self::Xml => {
+                (-1, 0, 0)
+            }
             Self::Text | Self::NText | Self::Image => (16, 0, 0),
             Self::SqlVariant => (8016, 0, 0),
             Self::RowVersion => (8, 0, 0),

@@ -154,7 +154,10 @@ mod tests {
     #[test]
     fn kept_forms_have_the_order_of_their_values() {
         let decimal = |units| SqlValue::Decimal { units, scale: 4 };
-        kept_order(&SqlType::Decimal { precision: 38, scale: 4 }, &[decimal(-power38()), decimal(-1), decimal(0), decimal(63_230)]);
+        kept_order(
+            &SqlType::Decimal { precision: 38, scale: 4 },
+            &[decimal(-power38()), decimal(-1), decimal(0), decimal(63_230)],
+        );
         kept_order(
             &SqlType::DateTime2 { scale: 7 },
             &[SqlValue::DateTime { days: 0, ticks: 1 }, SqlValue::DateTime { days: 3_652_058, ticks: DAY - 1 }],
@@ -178,7 +181,10 @@ mod tests {
 
     #[test]
     fn variants_keep_their_type() {
-        let value = SqlValue::Variant(Box::new((SqlType::VarChar(crate::types::Length::Limited(5)), SqlValue::Text("abc".into()))));
+        let value = SqlValue::Variant(Box::new((
+            SqlType::VarChar(crate::types::Length::Limited(5)),
+            SqlValue::Text("abc".into()),
+        )));
         let stored = encode(&value, &SqlType::SqlVariant);
         assert_eq!(decode(ValueRef::from(&stored), &SqlType::SqlVariant), value);
     }

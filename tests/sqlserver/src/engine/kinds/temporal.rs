@@ -276,7 +276,7 @@ pub(crate) fn format(value: &SqlValue, kind: &SqlType, style: i64) -> Option<Str
         0 | 100 | 9 | 109 | 130 => {
             let hour = moment.ticks / (3600 * SECOND);
             let minute = moment.ticks / (60 * SECOND) % 60;
-            let twelve = if hour % 12 == 0 { 12 } else { hour % 12 };
+            let twelve = if hour.is_multiple_of(12) { 12 } else { hour % 12 };
             let half = if hour < 12 { "AM" } else { "PM" };
             let time = if matches!(style, 0 | 100) {
                 format!("{twelve:>2}:{minute:02}{half}")
@@ -310,14 +310,25 @@ pub(crate) fn format(value: &SqlValue, kind: &SqlType, style: i64) -> Option<Str
         21 | 25 | 121 => with_offset(join(iso_date, format!("{clock}{}", fraction('.')))),
         23 => iso_date,
         126 | 127 => {
-            let time = format!("{clock}{}", if moment.ticks % SECOND == 0 && *kind == SqlType::DateTime { String::new() } else { fraction('.') });
+            let time = format!(
+                "{clock}{}",
+                if moment.ticks.is_multiple_of(SECOND) && *kind == SqlType::DateTime {
+                    String::new()
+                } else {
+                    fraction('.')
+                }
+            );
             let text = match (dated, timed) {
                 (true, true) => format!("{iso_date}T{time}"),
                 (true, false) => iso_date,
                 _ => time,
             };
             match (moment.offset, style) {
-                (Some(_), 127) => return Moment::of(&at_utc(value)?).and_then(|_| format(&at_utc(value)?, kind, 126)).map(|t| t.replace("+00:00", "Z")),
+                (Some(_), 127) => {
+                    return Moment::of(&at_utc(value)?)
+                        .and_then(|_| format(&at_utc(value)?, kind, 126))
+                        .map(|t| t.replace("+00:00", "Z"));
+                }
                 (Some(o), _) => format!("{text}{}", offset_text(o)),
                 (None, 127) if timed && dated => format!("{text}Z"),
                 _ => text,
@@ -358,7 +369,13 @@ mod tests {
 
     #[test]
     fn days_and_dates_are_the_same() {
-        for (date, days) in [((1, 1, 1), 0), ((1900, 1, 1), DAY_1900), ((1970, 1, 1), DAY_1970), ((9999, 12, 31), LAST_DAY), ((1753, 1, 1), 639_905)] {
+        for (date, days) in [
+            ((1, 1, 1), 0),
+            ((1900, 1, 1), DAY_1900),
+            ((1970, 1, 1), DAY_1970),
+            ((9999, 12, 31), LAST_DAY),
+            ((1753, 1, 1), 639_905),
+        ] {
             assert_eq!(days_of(date.0, date.1, date.2), Some(days), "{date:?}");
             assert_eq!(civil(days), date);
         }

@@ -12,13 +12,19 @@ use crate::types::{Length, SqlType};
 use crate::value::SqlValue;
 
 impl Runner {
-    pub(super) fn capture_procedure(&mut self, name: &str, given: &Given, answers: &mut dyn Answers) -> Outcome<Option<i32>> {
+    pub(super) fn capture_procedure(
+        &mut self,
+        name: &str,
+        given: &Given,
+        answers: &mut dyn Answers,
+    ) -> Outcome<Option<i32>> {
         match name {
             "sp_cdc_enable_db" => self.enable_database(answers)?,
             "sp_cdc_disable_db" => self.disable_database(answers)?,
             "sp_cdc_enable_table" => {
                 let list = given.text("captured_column_list", 6).unwrap_or_default();
-                let columns = list.split(',').map(|c| c.trim().trim_matches(['[', ']']).to_owned()).filter(|c| !c.is_empty());
+                let columns =
+                    list.split(',').map(|c| c.trim().trim_matches(['[', ']']).to_owned()).filter(|c| !c.is_empty());
                 let wanted = Wanted {
                     schema: given.text("source_schema", 0).unwrap_or_default(),
                     table: given.text("source_name", 1).unwrap_or_default(),
@@ -31,7 +37,10 @@ impl Runner {
                 self.enable_table(&wanted, answers)?;
             }
             "sp_cdc_disable_table" => {
-                let (schema, table) = (given.text("source_schema", 0).unwrap_or_default(), given.text("source_name", 1).unwrap_or_default());
+                let (schema, table) = (
+                    given.text("source_schema", 0).unwrap_or_default(),
+                    given.text("source_name", 1).unwrap_or_default(),
+                );
                 let instance = given.text("capture_instance", 2).unwrap_or_else(|| "all".into());
                 self.disable_table(&schema, &table, &instance, answers)?;
             }
@@ -80,7 +89,9 @@ impl Runner {
             if table.as_ref().is_some_and(|t| !same_name(t, &source.name)) {
                 return None;
             }
-            let names = |names: Vec<String>| SqlValue::Text(names.iter().map(|n| format!("[{n}]")).collect::<Vec<_>>().join(", "));
+            let names = |names: Vec<String>| {
+                SqlValue::Text(names.iter().map(|n| format!("[{n}]")).collect::<Vec<_>>().join(", "))
+            };
             let text = |t: &str| SqlValue::Text(t.to_owned());
             Some(vec![
                 text(&source.schema),
@@ -157,12 +168,24 @@ impl Runner {
         let database = self.usable()?;
         let name = given.text("capture_instance", 0).unwrap_or_default();
         let Some(capture) = database.captures().iter().find(|c| same_name(&c.name, &name)).cloned() else {
-            return Err(SqlError::new(22960, format!("Change data capture instance '{name}' has not been enabled.")).into());
+            return Err(
+                SqlError::new(22960, format!("Change data capture instance '{name}' has not been enabled.")).into()
+            );
         };
         let rows = capture.columns.iter().enumerate().map(|(n, c)| {
-            vec![SqlValue::Text(c.name.clone()), SqlValue::Int(n as i64 + 1), SqlValue::Text(c.kind.name().into()), SqlValue::Bit(c.computed)]
+            vec![
+                SqlValue::Text(c.name.clone()),
+                SqlValue::Int(n as i64 + 1),
+                SqlValue::Text(c.kind.name().into()),
+                SqlValue::Bit(c.computed),
+            ]
         });
-        let columns = [("column_name", SYSNAME), ("column_ordinal", SqlType::Int), ("data_type", SYSNAME), ("is_computed", SqlType::Bit)];
+        let columns = [
+            ("column_name", SYSNAME),
+            ("column_ordinal", SqlType::Int),
+            ("data_type", SYSNAME),
+            ("is_computed", SqlType::Bit),
+        ];
         self.result(&columns, rows.collect(), answers)
     }
 }

@@ -56,7 +56,13 @@ impl Runner {
     }
 
     /// `EXEC`. The result is the status.
-    pub(crate) fn execute(&mut self, name: &Name, arguments: &[Argument], frame: &mut Frame, answers: &mut dyn Answers) -> Outcome<i32> {
+    pub(crate) fn execute(
+        &mut self,
+        name: &Name,
+        arguments: &[Argument],
+        frame: &mut Frame,
+        answers: &mut dyn Answers,
+    ) -> Outcome<i32> {
         let mut parameters = Vec::new();
         let mut targets = Vec::new();
         for argument in arguments {
@@ -66,7 +72,12 @@ impl Runner {
                 binder.value(expr)?.kind
             };
             let value = self.scalar(expr, None, frame, answers)?;
-            parameters.push(Parameter { name: argument.name.clone().unwrap_or_default(), kind, value, output: argument.output });
+            parameters.push(Parameter {
+                name: argument.name.clone().unwrap_or_default(),
+                kind,
+                value,
+                output: argument.output,
+            });
             targets.push(argument.output.then(|| expr.to_string()));
         }
         let mut given = Given { parameters };
@@ -101,7 +112,13 @@ impl Runner {
         result
     }
 
-    fn system_procedure(&mut self, name: &Name, given: &mut Given, depth: usize, answers: &mut dyn Answers) -> Outcome<i32> {
+    fn system_procedure(
+        &mut self,
+        name: &Name,
+        given: &mut Given,
+        depth: usize,
+        answers: &mut dyn Answers,
+    ) -> Outcome<i32> {
         let lower = name.object.to_lowercase();
         if let Some(status) = self.text_procedure(&lower, given, depth, answers)? {
             return Ok(status);
@@ -114,9 +131,15 @@ impl Runner {
             "sp_addrolemember" | "sp_droprolemember" => {
                 let role = given.text("rolename", 0).unwrap_or_default();
                 let member = given.text("membername", 1).unwrap_or_default();
-                self.in_transaction(answers, |runner, answers| runner.set_role(&role, &member, lower == "sp_addrolemember", answers))?;
+                self.in_transaction(answers, |runner, answers| {
+                    runner.set_role(&role, &member, lower == "sp_addrolemember", answers)
+                })?;
             }
-            _ => return Err(SqlError::new(2812, format!("Could not find stored procedure '{}'.", name.text())).state(62).into()),
+            _ => {
+                return Err(SqlError::new(2812, format!("Could not find stored procedure '{}'.", name.text()))
+                    .state(62)
+                    .into());
+            }
         }
         Ok(0)
     }
@@ -136,7 +159,10 @@ impl Runner {
             _ => return Err(SqlError::unsupported(format!("sp_rename of '{old}' as '{kind}'")).into()),
         };
         let Some(found) = database.table(&schema, &table).cloned() else {
-            let text = format!("No item by the name of '{old}' could be found in the current database '{}', given that @itemtype was input as '({kind})'.", database.name);
+            let text = format!(
+                "No item by the name of '{old}' could be found in the current database '{}', given that @itemtype was input as '({kind})'.",
+                database.name
+            );
             return Err(SqlError::new(15225, text).into());
         };
         self.in_transaction(answers, |runner, answers| {
@@ -145,12 +171,18 @@ impl Runner {
                 match &column {
                     None => changed.name.clone_from(&new),
                     Some(column) => {
-                        if database.captures_of(found.id).any(|c| c.columns.iter().any(|k| same_name(&k.name, column))) {
+                        if database.captures_of(found.id).any(|c| c.columns.iter().any(|k| same_name(&k.name, column)))
+                        {
                             let text = format!("Cannot alter column '{column}' because it is 'REPLICATED'.");
                             return Err(SqlError::new(4928, text).into());
                         }
                         let Some(column) = changed.columns.iter_mut().find(|c| same_name(&c.name, column)) else {
-                            return Err(SqlError::new(15248, "Either the parameter @objname is ambiguous or the claimed @objtype (COLUMN) is wrong.").class(11).into());
+                            return Err(SqlError::new(
+                                15248,
+                                "Either the parameter @objname is ambiguous or the claimed @objtype (COLUMN) is wrong.",
+                            )
+                            .class(11)
+                            .into());
                         };
                         column.name.clone_from(&new);
                     }
@@ -162,10 +194,21 @@ impl Runner {
     }
 
     /// Answers rows of a procedure's own.
-    pub(crate) fn result(&self, columns: &[(&str, SqlType)], rows: Vec<Vec<SqlValue>>, answers: &mut dyn Answers) -> Outcome<()> {
+    pub(crate) fn result(
+        &self,
+        columns: &[(&str, SqlType)],
+        rows: Vec<Vec<SqlValue>>,
+        answers: &mut dyn Answers,
+    ) -> Outcome<()> {
         let columns: Vec<Column> = columns
             .iter()
-            .map(|(name, kind)| Column { name: (*name).to_owned(), kind: kind.clone(), nullable: true, identity: false, computed: false })
+            .map(|(name, kind)| Column {
+                name: (*name).to_owned(),
+                kind: kind.clone(),
+                nullable: true,
+                identity: false,
+                computed: false,
+            })
             .collect();
         answers.columns(&columns)?;
         let count = rows.len() as u64;

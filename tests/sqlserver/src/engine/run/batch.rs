@@ -14,7 +14,7 @@ use crate::engine::session::transaction::Transaction;
 use crate::engine::shared::Engine;
 use crate::engine::sql;
 use crate::engine::sql::statement::Step;
-use crate::session::{Answers, Cancelled, Isolation, Message, Request, Session};
+use crate::session::{Answers, Cancelled, Message, Request, Session};
 use crate::value::SqlValue;
 
 /// Level of procedures and batches inside of each other.
@@ -48,12 +48,19 @@ impl Runner {
     pub(crate) fn asker(&self) -> Asker {
         let (timeout, priority) = self.state.read(|s| (s.lock_timeout, s.deadlock_priority));
         let timeout = timeout.and_then(|t| u64::try_from(t).ok()).map(Duration::from_millis);
-        Asker { session: self.state.id, timeout, priority, weight: self.transaction.as_ref().map_or(0, |t| t.undo.len()) }
+        Asker {
+            session: self.state.id,
+            timeout,
+            priority,
+            weight: self.transaction.as_ref().map_or(0, |t| t.undo.len()),
+        }
     }
 
     pub(crate) fn binder<'a>(&'a self, frame: &'a Frame) -> Binder<'a> {
         let sight = match &self.transaction {
-            Some(Transaction { snapshot: Some(snapshot), number, .. }) => Sight::Snapshot { snapshot: snapshot.clone(), own: *number },
+            Some(Transaction { snapshot: Some(snapshot), number, .. }) => {
+                Sight::Snapshot { snapshot: snapshot.clone(), own: *number }
+            }
             _ => Sight::Last,
         };
         Binder::new(&self.engine, &self.state, &frame.variables, sight)
@@ -88,7 +95,12 @@ impl Runner {
     }
 
     /// Steps of a whole batch; an error that ends a statement only is told, and the next one runs.
-    pub(crate) fn steps(&mut self, steps: &[Step], frame: &mut Frame, answers: &mut dyn Answers) -> Outcome<super::flow::Next> {
+    pub(crate) fn steps(
+        &mut self,
+        steps: &[Step],
+        frame: &mut Frame,
+        answers: &mut dyn Answers,
+    ) -> Outcome<super::flow::Next> {
         self.block(steps, frame, answers)
     }
 
@@ -99,7 +111,13 @@ impl Runner {
         }
     }
 
-    pub(crate) fn say(&self, error: &SqlError, line: u32, frame: &Frame, answers: &mut dyn Answers) -> Result<(), Cancelled> {
+    pub(crate) fn say(
+        &self,
+        error: &SqlError,
+        line: u32,
+        frame: &Frame,
+        answers: &mut dyn Answers,
+    ) -> Result<(), Cancelled> {
         answers.message(&Message {
             number: error.number,
             state: error.state,
@@ -120,7 +138,9 @@ impl Runner {
                 answers.done(None)
             }
             Err(Fault::Killed) => {
-                let error = SqlError::new(596, "Cannot continue the execution because the session is in the kill state.").class(21);
+                let error =
+                    SqlError::new(596, "Cannot continue the execution because the session is in the kill state.")
+                        .class(21);
                 self.say(&error, 1, frame, answers)?;
                 Err(Cancelled)
             }
@@ -151,11 +171,14 @@ impl Session for Runner {
                 self.told(outcome, &frame, answers)
             }
             Request::Commit { then_begin, .. } => {
-                let outcome = self.commit(answers).and_then(|()| if then_begin { self.begin("", answers) } else { Ok(()) });
+                let outcome =
+                    self.commit(answers).and_then(|()| if then_begin { self.begin("", answers) } else { Ok(()) });
                 self.told(outcome, &frame, answers)
             }
             Request::Rollback { name, then_begin } => {
-                let outcome = self.rollback(&name, answers).and_then(|()| if then_begin { self.begin("", answers) } else { Ok(()) });
+                let outcome = self
+                    .rollback(&name, answers)
+                    .and_then(|()| if then_begin { self.begin("", answers) } else { Ok(()) });
                 self.told(outcome, &frame, answers)
             }
             Request::Save { name } => {
@@ -200,9 +223,4 @@ impl Frame {
             variable.1 = value;
         }
     }
-}
-
-/// Whether an isolation level is the one of row versions.
-pub(crate) fn is_snapshot(level: Isolation) -> bool {
-    level == Isolation::Snapshot
 }

@@ -24,7 +24,11 @@ impl Runner {
             let source = binder.table_source(&table.name, "t", database, table)?;
             binder.scopes.push(Scope { sources: vec![source] });
             let condition = binder.condition(&sql::expression(&check.text)?)?;
-            let text = format!("SELECT 1 FROM {} AS t WHERE t._row = ?{} AND NOT {condition}", table.kept_name(), binder.parameters.len() + 1);
+            let text = format!(
+                "SELECT 1 FROM {} AS t WHERE t._row = ?{} AND NOT {condition}",
+                table.kept_name(),
+                binder.parameters.len() + 1
+            );
             let mut statement = self.db.prepare_cached(&text)?;
             for row in rows {
                 let values = binder.parameters.iter().cloned().chain([Value::Integer(*row)]);
@@ -81,8 +85,11 @@ impl Writer<'_> {
     fn cascade(&mut self, other: &Arc<Table>, key: &ForeignKey, values: &[Value], delete: bool) -> Outcome<()> {
         let terms: Vec<String> = key.columns.iter().enumerate().map(|(n, id)| format!("c{id} = ?{}", n + 1)).collect();
         let sql = format!("SELECT _row FROM {} WHERE _to IS NULL AND {}", other.kept_name(), terms.join(" AND "));
-        let rows: Vec<i64> =
-            self.db.prepare_cached(&sql)?.query_map(params_from_iter(values.iter()), |r| r.get(0))?.collect::<Result<_, _>>()?;
+        let rows: Vec<i64> = self
+            .db
+            .prepare_cached(&sql)?
+            .query_map(params_from_iter(values.iter()), |r| r.get(0))?
+            .collect::<Result<_, _>>()?;
         let own = std::mem::replace(&mut self.table, other.clone());
         let result = (|| -> Outcome<()> {
             for row in rows {
@@ -108,7 +115,8 @@ impl Writer<'_> {
     fn has(&self, table: &Table, columns: &[i32], values: &[Value]) -> Outcome<bool> {
         let terms: Vec<String> = columns.iter().enumerate().map(|(n, id)| format!("c{id} = ?{}", n + 1)).collect();
         let sql = format!("SELECT 1 FROM {} WHERE _to IS NULL AND {} LIMIT 1", table.kept_name(), terms.join(" AND "));
-        let found: Option<i64> = self.db.prepare_cached(&sql)?.query_row(params_from_iter(values.iter()), |r| r.get(0)).optional()?;
+        let found: Option<i64> =
+            self.db.prepare_cached(&sql)?.query_row(params_from_iter(values.iter()), |r| r.get(0)).optional()?;
         Ok(found.is_some())
     }
 
@@ -129,6 +137,8 @@ impl Writer<'_> {
 fn key_values(table: &Table, columns: &[i32], values: &[Value]) -> Option<Vec<Value>> {
     columns
         .iter()
-        .map(|id| table.kept().zip(values).find(|(c, _)| c.id == *id).map(|(_, v)| v.clone()).filter(|v| *v != Value::Null))
+        .map(|id| {
+            table.kept().zip(values).find(|(c, _)| c.id == *id).map(|(_, v)| v.clone()).filter(|v| *v != Value::Null)
+        })
         .collect()
 }

@@ -61,12 +61,17 @@ impl Runner {
     fn alterable(&self, name: &Name, frame: &Frame, answers: &dyn Answers) -> Outcome<(Arc<Database>, Arc<Table>)> {
         let found = self.binder(frame).table(name)?;
         let Some((database, table)) = found else {
-            let text = format!("Cannot find the object \"{}\" because it does not exist or you do not have permissions.", name.text());
+            let text = format!(
+                "Cannot find the object \"{}\" because it does not exist or you do not have permissions.",
+                name.text()
+            );
             return Err(SqlError::new(1088, text).state(13).into());
         };
         self.binder(frame).require("ALTER", &database, &table)?;
         if !table.is_temporary() {
-            self.engine.locks.take(Target::Table(table.id), Mode::Exclusive, self.asker(), &|| self.stopped(answers))?;
+            self.engine
+                .locks
+                .take(Target::Table(table.id), Mode::Exclusive, self.asker(), &|| self.stopped(answers))?;
         }
         Ok((database, table))
     }
@@ -78,7 +83,9 @@ impl Runner {
             Define::AlterColumn { table, column } => self.alter_column(table, column, frame, answers),
             Define::DropFromTable { table, constraints, columns, if_exists } => {
                 let (database, table) = self.alterable(table, frame, answers)?;
-                self.change(database.id, answers, |_, database| drop_parts(database, &table, constraints, columns, *if_exists))
+                self.change(database.id, answers, |_, database| {
+                    drop_parts(database, &table, constraints, columns, *if_exists)
+                })
             }
             Define::DropTable { names, if_exists } => {
                 for name in names {
@@ -120,7 +127,12 @@ impl Runner {
             }
             Define::CreateSchema(name) => self.change(self.current(), answers, |_, database| {
                 if database.schema(name).is_some() {
-                    return Err(SqlError::new(2714, format!("There is already an object named '{name}' in the database.")).state(6).into());
+                    return Err(SqlError::new(
+                        2714,
+                        format!("There is already an object named '{name}' in the database."),
+                    )
+                    .state(6)
+                    .into());
                 }
                 let id = database.schemas.iter().map(|s| s.id).max().unwrap_or(4) + 1;
                 database.schemas.push(Schema { id, name: name.clone() });
@@ -131,7 +143,11 @@ impl Runner {
                     return Err(gone("schema", name).into());
                 }
                 if database.tables.values().any(|t| same_name(&t.schema, name)) {
-                    return Err(SqlError::new(3729, format!("Cannot drop schema '{name}' because it is being referenced by an object.")).into());
+                    return Err(SqlError::new(
+                        3729,
+                        format!("Cannot drop schema '{name}' because it is being referenced by an object."),
+                    )
+                    .into());
                 }
                 database.schemas.retain(|s| !same_name(&s.name, name));
                 Ok(())
@@ -168,7 +184,12 @@ impl Runner {
                     let schema = name.schema.clone().unwrap_or_else(|| "dbo".into());
                     let old = database.view(&schema, &name.object).map(|v| v.id);
                     if old.is_some() && !*or_alter || database.table(&schema, &name.object).is_some() {
-                        return Err(SqlError::new(2714, format!("There is already an object named '{}' in the database.", name.object)).state(3).into());
+                        return Err(SqlError::new(
+                            2714,
+                            format!("There is already an object named '{}' in the database.", name.object),
+                        )
+                        .state(3)
+                        .into());
                     }
                     database.views.retain(|v| Some(v.id) != old);
                     database.views.push(View {
@@ -201,7 +222,8 @@ impl Runner {
                 if self.engine.world().login(name).is_some() {
                     return Err(SqlError::new(15025, format!("The server principal '{name}' already exists.")).into());
                 }
-                let login = Login { name: name.clone(), password: password.clone(), sysadmin: false, granted: Vec::new() };
+                let login =
+                    Login { name: name.clone(), password: password.clone(), sysadmin: false, granted: Vec::new() };
                 self.engine.change_world(|w| w.logins.push(login));
                 Ok(())
             }
@@ -244,13 +266,20 @@ impl Runner {
         let database = self.database_of(name, frame)?;
         if name.object.starts_with('#') {
             if self.state.temporary(&name.object).is_some() {
-                return Err(SqlError::new(2714, format!("There is already an object named '{}' in the database.", name.object)).state(6).into());
+                return Err(SqlError::new(
+                    2714,
+                    format!("There is already an object named '{}' in the database.", name.object),
+                )
+                .state(6)
+                .into());
             }
             let table = self.built(&database, name, body, frame)?;
             return self.make_temporary(table);
         }
         if !self.engine.world().may(&database, &self.state.login.user, "CREATE TABLE", None) {
-            return Err(SqlError::new(262, format!("CREATE TABLE permission denied in database '{}'.", database.name)).class(14).into());
+            return Err(SqlError::new(262, format!("CREATE TABLE permission denied in database '{}'.", database.name))
+                .class(14)
+                .into());
         }
         self.change(database.id, answers, |runner, database| {
             let schema = name.schema.as_deref().unwrap_or("dbo");
@@ -275,7 +304,10 @@ impl Runner {
     /// Gives a table its history table ("Create a system-versioned temporal table").
     fn version(&self, database: &mut Database, table: &mut Table, history: Option<&Name>) -> Outcome<()> {
         if table.period.is_none() {
-            let text = format!("Cannot set SYSTEM_VERSIONING to ON when SYSTEM_TIME period is not defined in table '{}'.", table.name);
+            let text = format!(
+                "Cannot set SYSTEM_VERSIONING to ON when SYSTEM_TIME period is not defined in table '{}'.",
+                table.name
+            );
             return Err(SqlError::new(13510, text).into());
         }
         let name = history.map_or_else(|| format!("MSSQL_TemporalHistoryFor_{}", table.id), |h| h.object.clone());
@@ -345,10 +377,19 @@ impl Runner {
 
     /// New type and nullability; the rows are converted. Change tables follow ("Change data capture", handling
     /// changes to source tables).
-    fn alter_column(&mut self, name: &Name, spec: &ColumnSpec, frame: &Frame, answers: &mut dyn Answers) -> Outcome<()> {
+    fn alter_column(
+        &mut self,
+        name: &Name,
+        spec: &ColumnSpec,
+        frame: &Frame,
+        answers: &mut dyn Answers,
+    ) -> Outcome<()> {
         let (database, table) = self.alterable(name, frame, answers)?;
         let Some(old) = table.column(&spec.name).cloned() else {
-            let text = format!("ALTER TABLE ALTER COLUMN failed because column '{}' does not exist in table '{}'.", spec.name, table.name);
+            let text = format!(
+                "ALTER TABLE ALTER COLUMN failed because column '{}' does not exist in table '{}'.",
+                spec.name, table.name
+            );
             return Err(SqlError::new(4924, text).into());
         };
         self.change(database.id, answers, |runner, database| {
@@ -413,11 +454,17 @@ impl Runner {
         }
         self.alterable(name, frame, answers)?;
         if database.tables.values().any(|t| t.id != table.id && t.foreign_keys.iter().any(|k| k.table == table.id)) {
-            let text = format!("Could not drop object '{}' because it is referenced by a FOREIGN KEY constraint.", name.text());
+            let text = format!(
+                "Could not drop object '{}' because it is referenced by a FOREIGN KEY constraint.",
+                name.text()
+            );
             return Err(SqlError::new(3726, text).into());
         }
         if table.history.is_some() {
-            let text = format!("Drop table operation failed on table '{}' because it is not a supported operation on system-versioned temporal tables.", name.text());
+            let text = format!(
+                "Drop table operation failed on table '{}' because it is not a supported operation on system-versioned temporal tables.",
+                name.text()
+            );
             return Err(SqlError::new(13552, text).into());
         }
         // Its SQLite table stays until the engine ends: a rollback brings the definition back.
@@ -438,7 +485,11 @@ impl Runner {
     fn create_database(&mut self, name: &str, collation: Option<&str>) -> Outcome<()> {
         self.administrator("CREATE DATABASE")?;
         if self.state.read(|s| s.trancount) > 0 {
-            return Err(SqlError::new(226, "CREATE DATABASE statement not allowed within multi-statement transaction.").into());
+            return Err(SqlError::new(
+                226,
+                "CREATE DATABASE statement not allowed within multi-statement transaction.",
+            )
+            .into());
         }
         let world = self.engine.world();
         if world.database(name).is_some() {
@@ -459,14 +510,24 @@ impl Runner {
         };
         let sessions = self.engine.sessions.lock().unwrap_or_else(std::sync::PoisonError::into_inner);
         if sessions.values().any(|s| s.database() == database.id) {
-            return Err(SqlError::new(3702, format!("Cannot drop database \"{name}\" because it is currently in use.")).state(3).into());
+            return Err(SqlError::new(
+                3702,
+                format!("Cannot drop database \"{name}\" because it is currently in use."),
+            )
+            .state(3)
+            .into());
         }
         drop(sessions);
         self.engine.change_world(|w| w.databases.retain(|d| d.id != database.id));
         Ok(())
     }
 
-    fn alter_database(&mut self, name: Option<&str>, setting: &DatabaseSetting, answers: &mut dyn Answers) -> Outcome<()> {
+    fn alter_database(
+        &mut self,
+        name: Option<&str>,
+        setting: &DatabaseSetting,
+        answers: &mut dyn Answers,
+    ) -> Outcome<()> {
         self.administrator("ALTER DATABASE")?;
         let world = self.engine.world();
         let found = match name {
@@ -474,7 +535,10 @@ impl Runner {
             None => world.database_by_id(self.current()),
         };
         let Some(database) = found else {
-            let text = format!("User does not have permission to alter database '{}', the database does not exist, or the database is not in a state that allows access checks.", name.unwrap_or(""));
+            let text = format!(
+                "User does not have permission to alter database '{}', the database does not exist, or the database is not in a state that allows access checks.",
+                name.unwrap_or("")
+            );
             return Err(SqlError::new(5011, text).class(14).state(5).into());
         };
         if *setting == DatabaseSetting::Online(false) {
@@ -501,7 +565,9 @@ impl Runner {
     pub(crate) fn set_role(&mut self, role: &str, member: &str, add: bool, answers: &mut dyn Answers) -> Outcome<()> {
         self.change(self.current(), answers, |_, database| {
             let Some(user) = database.users.iter_mut().find(|u| same_name(&u.name, member)) else {
-                let text = format!("Cannot add the principal '{member}', because it does not exist or you do not have permission.");
+                let text = format!(
+                    "Cannot add the principal '{member}', because it does not exist or you do not have permission."
+                );
                 return Err(SqlError::new(15151, text).into());
             };
             user.roles.retain(|r| !same_name(r, role));
@@ -542,7 +608,9 @@ impl Runner {
         });
         self.change(id, answers, |_, database| {
             for (permission, grantee) in permissions.iter().flat_map(|p| to.iter().map(move |t| (p, t))) {
-                database.permissions.retain(|p| !(p.permission == *permission && same_name(&p.grantee, grantee) && p.on == on));
+                database
+                    .permissions
+                    .retain(|p| !(p.permission == *permission && same_name(&p.grantee, grantee) && p.on == on));
                 if kind != PermissionKind::Revoke {
                     database.permissions.push(Permission {
                         grantee: grantee.clone(),
@@ -568,10 +636,21 @@ impl Runner {
 }
 
 fn gone(what: &str, name: &str) -> SqlError {
-    SqlError::new(3701, format!("Cannot drop the {what} '{name}', because it does not exist or you do not have permission.")).class(11).state(5)
+    SqlError::new(
+        3701,
+        format!("Cannot drop the {what} '{name}', because it does not exist or you do not have permission."),
+    )
+    .class(11)
+    .state(5)
 }
 
-fn drop_parts(database: &mut Database, table: &Arc<Table>, constraints: &[String], columns: &[String], if_exists: bool) -> Outcome<()> {
+fn drop_parts(
+    database: &mut Database,
+    table: &Arc<Table>,
+    constraints: &[String],
+    columns: &[String],
+    if_exists: bool,
+) -> Outcome<()> {
     let mut changed = (**table).clone();
     for name in constraints {
         let before = (changed.indexes.len(), changed.checks.len(), changed.foreign_keys.len());
@@ -594,10 +673,16 @@ fn drop_parts(database: &mut Database, table: &Arc<Table>, constraints: &[String
             if if_exists {
                 continue;
             }
-            let text = format!("ALTER TABLE DROP COLUMN failed because column '{name}' does not exist in table '{}'.", changed.name);
+            let text = format!(
+                "ALTER TABLE DROP COLUMN failed because column '{name}' does not exist in table '{}'.",
+                changed.name
+            );
             return Err(SqlError::new(4924, text).into());
         };
-        let in_index = changed.indexes.iter().any(|i| i.key.iter().any(|(id, _)| *id == column.id) || i.include.contains(&column.id));
+        let in_index = changed
+            .indexes
+            .iter()
+            .any(|i| i.key.iter().any(|(id, _)| *id == column.id) || i.include.contains(&column.id));
         if in_index || column.default.is_some() {
             let text = format!("ALTER TABLE DROP COLUMN {name} failed because one or more objects access this column.");
             return Err(SqlError::new(4922, text).state(9).into());

@@ -44,7 +44,15 @@ impl Runner {
         let result = self.act(&step.act, frame, answers);
         let error = match result {
             Ok(next) => {
-                if !matches!(step.act, Act::If { .. } | Act::While { .. } | Act::Block(_) | Act::Try { .. } | Act::Execute(_) | Act::Raise { .. }) {
+                if !matches!(
+                    step.act,
+                    Act::If { .. }
+                        | Act::While { .. }
+                        | Act::Block(_)
+                        | Act::Try { .. }
+                        | Act::Execute(_)
+                        | Act::Raise { .. }
+                ) {
                     self.state.change(|s| s.error = 0);
                 }
                 return Ok(next);
@@ -134,11 +142,18 @@ impl Runner {
                 let message = SqlError { number: 0, class: 0, state: 1, text };
                 self.say(&message, 1, frame, answers)?;
             }
-            Act::Raise { message, severity, state, arguments } => return self.raise(message, severity, state, arguments, frame, answers),
+            Act::Raise { message, severity, state, arguments } => {
+                return self.raise(message, severity, state, arguments, frame, answers);
+            }
             Act::Throw(None) => {
                 return Err(match self.state.read(|s| s.caught.clone()) {
                     Some((error, _)) => error.into(),
-                    None => SqlError::new(10704, "To rethrow an error, a THROW statement must be used inside a CATCH block.").class(15).into(),
+                    None => SqlError::new(
+                        10704,
+                        "To rethrow an error, a THROW statement must be used inside a CATCH block.",
+                    )
+                    .class(15)
+                    .into(),
                 });
             }
             Act::Throw(Some([number, text, state])) => {
@@ -148,7 +163,13 @@ impl Runner {
                 let (SqlValue::Int(number), SqlValue::Text(text), SqlValue::Int(state)) = (number, text, state) else {
                     return Err(SqlError::near("THROW").into());
                 };
-                return Err(SqlError { number: number.clamp(0, i64::from(i32::MAX)) as u32, class: 16, state: state as u8, text }.into());
+                return Err(SqlError {
+                    number: number.clamp(0, i64::from(i32::MAX)) as u32,
+                    class: 16,
+                    state: state as u8,
+                    text,
+                }
+                .into());
             }
             Act::Use(name) => self.use_database(name, frame, answers)?,
             Act::Begin { name } => self.begin(name, answers)?,
@@ -160,7 +181,12 @@ impl Runner {
                     Executed::Text(text) => {
                         let text = self.scalar(text, Some(&SqlType::NVarChar(Length::Max)), frame, answers)?;
                         if let SqlValue::Text(text) = text {
-                            self.nested(&text, Frame { in_try: frame.in_try, ..Frame::default() }, frame.depth, answers)?;
+                            self.nested(
+                                &text,
+                                Frame { in_try: frame.in_try, ..Frame::default() },
+                                frame.depth,
+                                answers,
+                            )?;
                         }
                         0
                     }
@@ -174,7 +200,7 @@ impl Runner {
             Act::Insert(insert) => self.insert(insert, frame, answers)?,
             Act::Update(update) => self.update(update, frame, answers)?,
             Act::Delete(delete) => self.delete(delete, frame, answers)?,
-            Act::Merge(_) => return Err(SqlError::unsupported("MERGE").into()),
+            Act::Merge(merge) => self.merge(merge, frame, answers)?,
             Act::Truncate(name) => self.truncate(name, frame, answers)?,
             Act::Define(define) => self.define(define, frame, answers)?,
             Act::Kill(expr) => {
@@ -192,9 +218,19 @@ impl Runner {
     }
 
     /// A batch inside of this one, with variables of its own.
-    pub(crate) fn nested(&mut self, text: &str, mut inner: Frame, depth: usize, answers: &mut dyn Answers) -> Outcome<Frame> {
+    pub(crate) fn nested(
+        &mut self,
+        text: &str,
+        mut inner: Frame,
+        depth: usize,
+        answers: &mut dyn Answers,
+    ) -> Outcome<Frame> {
         if depth >= NESTING {
-            return Err(SqlError::new(217, "Maximum stored procedure, function, trigger, or view nesting level exceeded (limit 32).").into());
+            return Err(SqlError::new(
+                217,
+                "Maximum stored procedure, function, trigger, or view nesting level exceeded (limit 32).",
+            )
+            .into());
         }
         inner.depth = depth + 1;
         let result = self.parsed(text, &mut inner, answers);
@@ -244,7 +280,10 @@ impl Runner {
             SetOption::IdentityInsert(name, on) => {
                 let (_, table) = self.binder(frame).known_table(name)?;
                 if !table.columns.iter().any(|c| c.identity.is_some()) {
-                    let text = format!("Table '{}' does not have the identity property. Cannot perform SET operation.", name.text());
+                    let text = format!(
+                        "Table '{}' does not have the identity property. Cannot perform SET operation.",
+                        name.text()
+                    );
                     return Err(SqlError::new(8106, text).into());
                 }
                 self.state.change(|s| s.identity_insert = on.then_some(table.id));
@@ -274,7 +313,12 @@ impl Runner {
         let from = world.database_by_id(self.state.database()).map_or(String::new(), |d| d.name.clone());
         self.state.change(|s| s.database = database.id);
         answers.change(&Change::Database { from, to: database.name.clone() })?;
-        let told = SqlError { number: 5701, class: 0, state: 2, text: format!("Changed database context to '{}'.", database.name) };
+        let told = SqlError {
+            number: 5701,
+            class: 0,
+            state: 2,
+            text: format!("Changed database context to '{}'.", database.name),
+        };
         self.say(&told, 1, frame, answers)?;
         Ok(())
     }
@@ -294,8 +338,12 @@ impl Runner {
             SqlValue::Text(text) => (50_000, text),
             _ => (50_000, String::new()),
         };
-        let SqlValue::Int(class) = self.scalar(severity, Some(&SqlType::Int), frame, answers)? else { return Ok(Next::Step) };
-        let SqlValue::Int(state) = self.scalar(state, Some(&SqlType::Int), frame, answers)? else { return Ok(Next::Step) };
+        let SqlValue::Int(class) = self.scalar(severity, Some(&SqlType::Int), frame, answers)? else {
+            return Ok(Next::Step);
+        };
+        let SqlValue::Int(state) = self.scalar(state, Some(&SqlType::Int), frame, answers)? else {
+            return Ok(Next::Step);
+        };
         let mut values = Vec::new();
         for argument in arguments {
             values.push(match self.scalar(argument, Some(&nvarchar(4000)), frame, answers)? {
@@ -303,7 +351,12 @@ impl Runner {
                 _ => "(null)".into(),
             });
         }
-        let error = SqlError { number, class: class.clamp(0, 25) as u8, state: state.clamp(0, 255) as u8, text: printed(&text, values) };
+        let error = SqlError {
+            number,
+            class: class.clamp(0, 25) as u8,
+            state: state.clamp(0, 255) as u8,
+            text: printed(&text, values),
+        };
         if error.class <= 10 {
             let told = SqlError { number: if error.class == 0 { 0 } else { error.number }, ..error };
             self.say(&told, 1, frame, answers)?;
@@ -314,7 +367,9 @@ impl Runner {
 
     fn kill(&mut self, id: &SqlValue) -> Outcome<()> {
         if !self.engine.world().is_sysadmin(&self.state.login.user) {
-            return Err(SqlError::new(6102, "User does not have permission to use the KILL statement.").class(14).into());
+            return Err(SqlError::new(6102, "User does not have permission to use the KILL statement.")
+                .class(14)
+                .into());
         }
         let id = match id {
             SqlValue::Int(n) => u16::try_from(*n).unwrap_or(0),
@@ -336,7 +391,12 @@ impl Runner {
     fn wait(&self, text: &SqlValue, answers: &mut dyn Answers) -> Outcome<()> {
         let SqlValue::Text(text) = text else { return Ok(()) };
         let Some(moment) = temporal::parse(text) else {
-            return Err(SqlError::new(148, format!("Incorrect time syntax in time string '{text}' used with WAITFOR.")).class(15).into());
+            return Err(SqlError::new(
+                148,
+                format!("Incorrect time syntax in time string '{text}' used with WAITFOR."),
+            )
+            .class(15)
+            .into());
         };
         let time = std::time::Duration::from_micros(moment.ticks / 10);
         let end = std::time::Instant::now() + time;
@@ -384,5 +444,8 @@ fn printed(text: &str, values: Vec<String>) -> String {
 /// Errors after which the rest of the batch does not run: conversion errors, deadlocks, missing variables, and
 /// names that are not found when a batch is compiled. The documents name only some of them.
 fn ends_batch(error: &SqlError) -> bool {
-    matches!(error.number, 102 | 137 | 156 | 208 | 241 | 242 | 245 | 248 | 911 | 942 | 1205 | 1222 | 3930 | 3952 | 3960 | 8114 | 8169)
+    matches!(
+        error.number,
+        102 | 137 | 156 | 208 | 241 | 242 | 245 | 248 | 911 | 942 | 1205 | 1222 | 3930 | 3952 | 3960 | 8114 | 8169
+    )
 }

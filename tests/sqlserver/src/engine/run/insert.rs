@@ -39,11 +39,13 @@ pub(super) struct Work {
 impl Runner {
     pub(super) fn insert(&mut self, insert: &Insert, frame: &mut Frame, answers: &mut dyn Answers) -> Outcome<()> {
         let (database, table) = self.binder(frame).known_table(&insert.table)?;
-        if matches!(insert.source, InsertSource::Execute(_)) {
+        if matches!(insert.source, InsertSource::Execute) {
             return Err(SqlError::unsupported("INSERT … EXECUTE").into());
         }
         let count = self.in_transaction(answers, |runner, answers| {
-            let count = runner.write_rows(insert, &database, &table, frame, answers, &mut |binder| source(binder, insert, &database, &table))?;
+            let count = runner.write_rows(insert, &database, &table, frame, answers, &mut |binder| {
+                source(binder, insert, &database, &table)
+            })?;
             if let Some(output) = &insert.output {
                 runner.put_out(output, &database, &table, frame, answers)?;
             }
@@ -112,16 +114,24 @@ impl Runner {
         })
     }
 
-    fn insert_work(&mut self, database: &Arc<Database>, table: &Arc<Table>, insert: &Insert, explicit: bool) -> Outcome<u64> {
+    fn insert_work(
+        &mut self,
+        database: &Arc<Database>,
+        table: &Arc<Table>,
+        insert: &Insert,
+        explicit: bool,
+    ) -> Outcome<u64> {
         let width = table.kept().count();
-        let identity = table.kept().enumerate().find_map(|(n, c)| c.identity.as_ref().map(|i| (n, i.clone(), c.kind.clone())));
+        let identity =
+            table.kept().enumerate().find_map(|(n, c)| c.identity.as_ref().map(|i| (n, i.clone(), c.kind.clone())));
         let mut rows = Vec::new();
         let mut last_identity = None;
         let db = &self.db;
         let Some(transaction) = self.transaction.as_mut() else { return Ok(0) };
         let (_, open) = self.engine.locks.moment(transaction.number);
         let aside = Aside::new(db, table, insert.output.as_ref())?;
-        let mut writer = Writer { engine: &self.engine, db, transaction, database: database.clone(), table: table.clone(), open };
+        let mut writer =
+            Writer { engine: &self.engine, db, transaction, database: database.clone(), table: table.clone(), open };
         let mut statement = db.prepare(&format!("SELECT {} FROM temp.{WORK}", Writer::list(table)))?;
         let mut found = statement.query([])?;
         let mut count = 0;
@@ -137,9 +147,11 @@ impl Runner {
                 };
                 if let (true, Some(given)) = (explicit, last_identity) {
                     let beyond = |last: i64| last == i64::MIN || (given - last).signum() == identity.increment.signum();
-                    let _ = identity.last.fetch_update(std::sync::atomic::Ordering::SeqCst, std::sync::atomic::Ordering::SeqCst, |last| {
-                        beyond(last).then_some(given)
-                    });
+                    let _ = identity.last.fetch_update(
+                        std::sync::atomic::Ordering::SeqCst,
+                        std::sync::atomic::Ordering::SeqCst,
+                        |last| beyond(last).then_some(given),
+                    );
                 }
             }
             aside.row("INSERT", None, Some(&values))?;
@@ -227,7 +239,13 @@ impl Runner {
     }
 
     /// `SELECT … INTO`: the table is made from the columns.
-    pub(super) fn select_into(&mut self, query: &Query, into: &SelectInto, frame: &mut Frame, answers: &mut dyn Answers) -> Outcome<()> {
+    pub(super) fn select_into(
+        &mut self,
+        query: &Query,
+        into: &SelectInto,
+        frame: &mut Frame,
+        answers: &mut dyn Answers,
+    ) -> Outcome<()> {
         let [Expr::Identifier(_) | Expr::CompoundIdentifier(_)] = &into.targets[..] else {
             return Err(SqlError::near("INTO").into());
         };
@@ -239,9 +257,11 @@ impl Runner {
         let name = match &parts[..] {
             [object] => Name::local(object),
             [schema, object] => Name { database: None, schema: Some(schema.clone()), object: object.clone() },
-            [database, schema, object] => {
-                Name { database: Some(database.clone()), schema: Some(schema.clone()).filter(|s| !s.is_empty()), object: object.clone() }
-            }
+            [database, schema, object] => Name {
+                database: Some(database.clone()),
+                schema: Some(schema.clone()).filter(|s| !s.is_empty()),
+                object: object.clone(),
+            },
             _ => return Err(SqlError::near("INTO").into()),
         };
         let mut plain = query.clone();
@@ -250,7 +270,14 @@ impl Runner {
         }
         let plan: Plan = self.plan(&plain, frame)?;
         self.create_from(&name, &plan.bound.columns, frame)?;
-        let insert = Insert { top: None, table: name, hints: Vec::new(), columns: Vec::new(), output: None, source: InsertSource::Query(Box::new(plain)) };
+        let insert = Insert {
+            top: None,
+            table: name,
+            hints: Vec::new(),
+            columns: Vec::new(),
+            output: None,
+            source: InsertSource::Query(Box::new(plain)),
+        };
         let keeps = plan.bound.columns.iter().any(|c| c.typed.identity);
         let before = self.state.read(|s| s.identity_insert);
         if keeps {
@@ -268,7 +295,12 @@ pub(super) fn notes(database: &Database, table: &Table, column: &Column) -> Vec<
 }
 
 /// The value of a column for which none is given.
-pub(super) fn default_of(binder: &mut Binder<'_>, database: &Database, table: &Table, column: &Column) -> Result<Typed, SqlError> {
+pub(super) fn default_of(
+    binder: &mut Binder<'_>,
+    database: &Database,
+    table: &Table,
+    column: &Column,
+) -> Result<Typed, SqlError> {
     match &column.default {
         Some(default) => {
             let expr = sql::expression(&default.text)?;
@@ -289,7 +321,10 @@ fn targets<'t>(insert: &Insert, table: &'t Table, width: usize, explicit: bool) 
     let mut targets = Vec::new();
     if insert.columns.is_empty() {
         targets.extend(table.columns.iter().filter(|c| {
-            c.computed.is_none() && c.kind != SqlType::RowVersion && (c.identity.is_none() || explicit) && c.generated == 0
+            c.computed.is_none()
+                && c.kind != SqlType::RowVersion
+                && (c.identity.is_none() || explicit)
+                && c.generated == 0
         }));
         if targets.len() != width {
             let text = "Column name or number of supplied values does not match table definition.";
@@ -299,10 +334,17 @@ fn targets<'t>(insert: &Insert, table: &'t Table, width: usize, explicit: bool) 
     for name in &insert.columns {
         let Some(column) = table.column(name) else { return Err(SqlError::unknown_column(name)) };
         if targets.iter().any(|t: &&Column| same_name(&t.name, name)) {
-            return Err(SqlError::new(264, format!("The column name '{name}' is specified more than once in the SET clause or column list of an INSERT.")));
+            return Err(SqlError::new(
+                264,
+                format!(
+                    "The column name '{name}' is specified more than once in the SET clause or column list of an INSERT."
+                ),
+            ));
         }
         if column.computed.is_some() {
-            let text = format!("The column \"{name}\" cannot be modified because it is either a computed column or is the result of a UNION operator.");
+            let text = format!(
+                "The column \"{name}\" cannot be modified because it is either a computed column or is the result of a UNION operator."
+            );
             return Err(SqlError::new(271, text));
         }
         if column.kind == SqlType::RowVersion {
@@ -310,11 +352,17 @@ fn targets<'t>(insert: &Insert, table: &'t Table, width: usize, explicit: bool) 
             return Err(SqlError::new(273, text));
         }
         if column.generated != 0 {
-            let text = format!("Cannot insert an explicit value into a GENERATED ALWAYS column in table '{}.{}'.", table.schema, table.name);
+            let text = format!(
+                "Cannot insert an explicit value into a GENERATED ALWAYS column in table '{}.{}'.",
+                table.schema, table.name
+            );
             return Err(SqlError::new(13536, text));
         }
         if column.identity.is_some() && !explicit {
-            let text = format!("Cannot insert explicit value for identity column in table '{}' when IDENTITY_INSERT is set to OFF.", table.name);
+            let text = format!(
+                "Cannot insert explicit value for identity column in table '{}' when IDENTITY_INSERT is set to OFF.",
+                table.name
+            );
             return Err(SqlError::new(544, text));
         }
         targets.push(column);
@@ -332,7 +380,10 @@ fn targets<'t>(insert: &Insert, table: &'t Table, width: usize, explicit: bool) 
             if targets.iter().any(|t| t.identity.is_some()) {
                 return Ok(targets);
             }
-            let text = format!("Explicit value must be specified for identity column in table '{}' either when IDENTITY_INSERT is set to ON or when a replication user is inserting into a NOT FOR REPLICATION identity column.", table.name);
+            let text = format!(
+                "Explicit value must be specified for identity column in table '{}' either when IDENTITY_INSERT is set to ON or when a replication user is inserting into a NOT FOR REPLICATION identity column.",
+                table.name
+            );
             Err(SqlError::new(545, text))
         }
         std::cmp::Ordering::Equal => Ok(targets),
@@ -348,7 +399,9 @@ fn source(
 ) -> Result<Bound, SqlError> {
     match &insert.source {
         InsertSource::Query(query) => binder.query(query),
-        InsertSource::Defaults | InsertSource::Execute(_) => Ok(Bound { sql: "SELECT 1 AS k1".into(), columns: Vec::new() }),
+        InsertSource::Defaults | InsertSource::Execute => {
+            Ok(Bound { sql: "SELECT 1 AS k1".into(), columns: Vec::new() })
+        }
         InsertSource::Values(rows) => {
             let width = rows.first().map_or(0, Vec::len);
             let explicit = binder.session.read(|s| s.identity_insert == Some(table.id));
@@ -357,7 +410,10 @@ fn source(
             let mut texts = Vec::new();
             for row in rows {
                 if row.len() != width {
-                    return Err(SqlError::new(10709, "The number of columns for each row in a table value constructor must be the same."));
+                    return Err(SqlError::new(
+                        10709,
+                        "The number of columns for each row in a table value constructor must be the same.",
+                    ));
                 }
                 let mut cells = Vec::new();
                 for (column, cell) in targets.iter().zip(row) {
@@ -372,7 +428,11 @@ fn source(
                 if columns.is_empty() {
                     columns = cells
                         .into_iter()
-                        .map(|typed| Output { name: String::new(), typed: Typed { is_null: false, ..typed }, assigned: None })
+                        .map(|typed| Output {
+                            name: String::new(),
+                            typed: Typed { is_null: false, ..typed },
+                            assigned: None,
+                        })
                         .collect();
                 }
             }

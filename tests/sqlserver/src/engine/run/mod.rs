@@ -5,6 +5,7 @@ mod constraints;
 mod define;
 mod flow;
 mod insert;
+mod merge;
 mod output;
 mod rows;
 mod schema;

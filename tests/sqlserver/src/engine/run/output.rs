@@ -29,8 +29,14 @@ impl<'a> Aside<'a> {
     pub(super) fn new(db: &'a Connection, table: &Table, output: Option<&Output>) -> Outcome<Self> {
         let width = table.kept().count();
         if output.is_some() {
-            let names = |prefix: &str| table.kept().map(|c| format!("{prefix}{}", c.kept_name())).collect::<Vec<_>>().join(", ");
-            db.execute_batch(&format!("DROP TABLE IF EXISTS temp.{KEPT}; CREATE TEMP TABLE {KEPT} (action, {}, {})", names("d"), names("i")))?;
+            let names = |prefix: &str| {
+                table.kept().map(|c| format!("{prefix}{}", c.kept_name())).collect::<Vec<_>>().join(", ")
+            };
+            db.execute_batch(&format!(
+                "DROP TABLE IF EXISTS temp.{KEPT}; CREATE TEMP TABLE {KEPT} (action, {}, {})",
+                names("d"),
+                names("i")
+            ))?;
         }
         Ok(Self { db, width, wanted: output.is_some() })
     }
@@ -43,7 +49,9 @@ impl<'a> Aside<'a> {
         let values = [Value::Text(action.into())];
         let values = values.iter().chain(deleted.unwrap_or(&nulls)).chain(inserted.unwrap_or(&nulls));
         let places: Vec<String> = (1..=2 * self.width + 1).map(|n| format!("?{n}")).collect();
-        self.db.prepare_cached(&format!("INSERT INTO temp.{KEPT} VALUES ({})", places.join(", ")))?.execute(params_from_iter(values))?;
+        self.db
+            .prepare_cached(&format!("INSERT INTO temp.{KEPT} VALUES ({})", places.join(", ")))?
+            .execute(params_from_iter(values))?;
         Ok(())
     }
 }
@@ -74,9 +82,15 @@ impl Runner {
             let action = crate::engine::bind::Typed::new("p.action", crate::engine::kinds::kind::nvarchar(10));
             binder.action = Some(action);
             let columns = binder.projection(&output.items)?;
-            let list: Vec<String> = columns.iter().enumerate().map(|(n, c)| format!("{} AS k{}", c.typed.sql, n + 1)).collect();
+            let list: Vec<String> =
+                columns.iter().enumerate().map(|(n, c)| format!("{} AS k{}", c.typed.sql, n + 1)).collect();
             let sql = format!("SELECT {} FROM temp.{KEPT} AS p", list.join(", "));
-            Plan { bound: Bound { sql, columns }, parameters: binder.parameters, reads: Vec::new(), prepared: binder.prepared }
+            Plan {
+                bound: Bound { sql, columns },
+                parameters: binder.parameters,
+                reads: Vec::new(),
+                prepared: binder.prepared,
+            }
         };
         match &output.into {
             None => {
@@ -84,7 +98,13 @@ impl Runner {
                     .bound
                     .columns
                     .iter()
-                    .map(|c| Column { name: c.name.clone(), kind: c.typed.kind.clone(), nullable: c.typed.nullable, identity: false, computed: false })
+                    .map(|c| Column {
+                        name: c.name.clone(),
+                        kind: c.typed.kind.clone(),
+                        nullable: c.typed.nullable,
+                        identity: false,
+                        computed: false,
+                    })
                     .collect();
                 answers.columns(&told)?;
                 self.rows(&plan, answers, &mut |answers, row| Ok(answers.row(&row)?))?;

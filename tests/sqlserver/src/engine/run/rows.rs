@@ -38,7 +38,10 @@ impl Writer<'_> {
     pub(crate) fn read(&self, row: i64) -> Outcome<Vec<Value>> {
         let count = self.table.kept().count();
         let sql = format!("SELECT {} FROM {} WHERE _row = ?1", Self::list(&self.table), self.table.kept_name());
-        let values = self.db.prepare_cached(&sql)?.query_row([row], |r| (0..count).map(|n| r.get(n)).collect::<Result<Vec<Value>, _>>())?;
+        let values = self
+            .db
+            .prepare_cached(&sql)?
+            .query_row([row], |r| (0..count).map(|n| r.get(n)).collect::<Result<Vec<Value>, _>>())?;
         Ok(values)
     }
 
@@ -61,7 +64,7 @@ impl Writer<'_> {
         let sql = format!("UPDATE {} SET _to = ?1 WHERE _row = ?2", self.table.kept_name());
         self.db.prepare_cached(&sql)?.execute(params![self.transaction.number, row])?;
         self.transaction.undo.push(Undo::Closed { table: self.table.id, row });
-        self.to_history(&old)?;
+        self.keep_history(&old)?;
         self.record(Operation::Delete, Some(&old), None)?;
         Ok(old)
     }
@@ -81,15 +84,17 @@ impl Writer<'_> {
         self.check_nulls(&values, "UPDATE")?;
         let kept = self.table.kept_name();
         let list = Self::list(&self.table);
-        let copy = format!("INSERT INTO {kept} (_from, _to, {list}) SELECT _from, ?1, {list} FROM {kept} WHERE _row = ?2");
+        let copy =
+            format!("INSERT INTO {kept} (_from, _to, {list}) SELECT _from, ?1, {list} FROM {kept} WHERE _row = ?2");
         self.db.prepare_cached(&copy)?.execute(params![self.transaction.number, row])?;
         let old_row = self.db.last_insert_rowid();
-        let sets: Vec<String> = self.table.kept().enumerate().map(|(n, c)| format!("{} = ?{}", c.kept_name(), n + 3)).collect();
+        let sets: Vec<String> =
+            self.table.kept().enumerate().map(|(n, c)| format!("{} = ?{}", c.kept_name(), n + 3)).collect();
         let change = format!("UPDATE {kept} SET _from = ?1, {} WHERE _row = ?2", sets.join(", "));
         let head = [Value::Integer(self.transaction.number as i64), Value::Integer(row)];
         self.db.prepare_cached(&change)?.execute(params_from_iter(head.iter().chain(&values)))?;
         self.transaction.undo.push(Undo::Replaced { table: self.table.id, row, old: old_row });
-        self.to_history(&old)?;
+        self.keep_history(&old)?;
         self.record(Operation::Update, Some(&old), Some(&values))?;
         Ok((old, values))
     }
@@ -110,7 +115,8 @@ impl Writer<'_> {
     /// The row can be changed: nobody else has. Error 3960: a snapshot sees an older version than the last.
     fn own(&self, row: i64) -> Outcome<()> {
         let sql = format!("SELECT _from, _to FROM {} WHERE _row = ?1", self.table.kept_name());
-        let (from, to): (i64, Option<i64>) = self.db.prepare_cached(&sql)?.query_row([row], |r| Ok((r.get(0)?, r.get(1)?)))?;
+        let (from, to): (i64, Option<i64>) =
+            self.db.prepare_cached(&sql)?.query_row([row], |r| Ok((r.get(0)?, r.get(1)?)))?;
         for number in [Some(from), to].into_iter().flatten() {
             if self.open.contains(&(number as u64)) {
                 return Err(Fault::Blocked(number as u64));
@@ -158,12 +164,13 @@ impl Writer<'_> {
     }
 
     /// The old version of a row of a system-versioned table goes to its history.
-    fn to_history(&mut self, old: &[Value]) -> Outcome<()> {
+    fn keep_history(&mut self, old: &[Value]) -> Outcome<()> {
         let (Some(history), Some((_, end))) = (self.table.history, self.table.period) else { return Ok(()) };
         let Some(history) = self.database.tables.get(&history).cloned() else { return Ok(()) };
         let mut values = Vec::new();
         for column in history.kept() {
-            let value = self.table.kept().zip(old).find(|(c, _)| crate::engine::kinds::text::same_name(&c.name, &column.name));
+            let value =
+                self.table.kept().zip(old).find(|(c, _)| crate::engine::kinds::text::same_name(&c.name, &column.name));
             values.push(match value {
                 Some((own, _)) if own.id == end => self.period_time(own),
                 Some((_, value)) => value.clone(),
@@ -200,15 +207,19 @@ impl Writer<'_> {
         for index in self.table.indexes.iter().filter(|i| i.unique && i.filter.is_none()) {
             let Some(key) = self.key(index, values) else { continue };
             let open = self.open.iter().map(u64::to_string).collect::<Vec<_>>().join(",");
-            let terms: Vec<String> = index.key.iter().enumerate().map(|(n, (id, _))| format!("c{id} IS ?{}", n + 2)).collect();
+            let terms: Vec<String> =
+                index.key.iter().enumerate().map(|(n, (id, _))| format!("c{id} IS ?{}", n + 2)).collect();
             let sql = format!(
                 "SELECT _from, _to FROM {} WHERE {} AND _row <> ?1 AND (_to IS NULL OR _to IN ({open})) LIMIT 1",
                 self.table.kept_name(),
                 terms.join(" AND ")
             );
             let head = [Value::Integer(own.unwrap_or(-1))];
-            let found: Option<(i64, Option<i64>)> =
-                self.db.prepare_cached(&sql)?.query_row(params_from_iter(head.iter().chain(&key)), |r| Ok((r.get(0)?, r.get(1)?))).optional()?;
+            let found: Option<(i64, Option<i64>)> = self
+                .db
+                .prepare_cached(&sql)?
+                .query_row(params_from_iter(head.iter().chain(&key)), |r| Ok((r.get(0)?, r.get(1)?)))
+                .optional()?;
             let Some((from, to)) = found else { continue };
             for number in [Some(from), to].into_iter().flatten() {
                 if self.open.contains(&(number as u64)) {
@@ -222,7 +233,11 @@ impl Writer<'_> {
 
     /// `None`: a computed column is part of the key, which is not checked.
     fn key(&self, index: &Index, values: &[Value]) -> Option<Vec<Value>> {
-        index.key.iter().map(|(id, _)| self.table.kept().zip(values).find(|(c, _)| c.id == *id).map(|(_, v)| v.clone())).collect()
+        index
+            .key
+            .iter()
+            .map(|(id, _)| self.table.kept().zip(values).find(|(c, _)| c.id == *id).map(|(_, v)| v.clone()))
+            .collect()
     }
 
     fn duplicate(&self, index: &Index, key: &[Value]) -> SqlError {
@@ -233,7 +248,12 @@ impl Writer<'_> {
             .map(|((id, _), value)| {
                 let Some(column) = self.table.column_by_id(*id) else { return String::new() };
                 let value = stored::decode(value.into(), &column.kind);
-                match convert::convert(value, &column.kind, &crate::engine::kinds::kind::nvarchar(4000), if matches!(column.kind, SqlType::Binary(_) | SqlType::VarBinary(_)) { 1 } else { -1 }) {
+                match convert::convert(
+                    value,
+                    &column.kind,
+                    &crate::engine::kinds::kind::nvarchar(4000),
+                    if matches!(column.kind, SqlType::Binary(_) | SqlType::VarBinary(_)) { 1 } else { -1 },
+                ) {
                     Ok(SqlValue::Text(text)) => text,
                     _ => "<NULL>".into(),
                 }
@@ -263,7 +283,8 @@ impl Writer<'_> {
             return Ok(());
         }
         let table = self.table.clone();
-        let image = |values: &[Value]| pack(&table.kept().map(|c| c.id).zip(values.iter().cloned()).collect::<Vec<_>>());
+        let image =
+            |values: &[Value]| pack(&table.kept().map(|c| c.id).zip(values.iter().cloned()).collect::<Vec<_>>());
         self.db.prepare_cached("INSERT INTO _log (txn, object, operation, lsn, before, after, command) VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7)")?.execute(params![
             self.transaction.number,
             self.table.id,
@@ -284,7 +305,9 @@ impl Writer<'_> {
 /// Identity columns are integers or decimals of scale 0.
 pub(crate) fn identity_value(number: i64, kind: &SqlType) -> Value {
     match kind {
-        SqlType::Decimal { .. } | SqlType::Numeric { .. } => stored::encode(&SqlValue::Decimal { units: number.into(), scale: 0 }, kind),
+        SqlType::Decimal { .. } | SqlType::Numeric { .. } => {
+            stored::encode(&SqlValue::Decimal { units: number.into(), scale: 0 }, kind)
+        }
         _ => Value::Integer(number),
     }
 }

@@ -4,7 +4,9 @@
 use std::sync::Arc;
 use std::sync::atomic::AtomicI64;
 
-use sqlparser::ast::{BinaryOperator, Expr, FunctionArg, FunctionArgExpr, FunctionArguments, UnaryOperator, Value as Literal};
+use sqlparser::ast::{
+    BinaryOperator, Expr, FunctionArg, FunctionArgExpr, FunctionArguments, UnaryOperator, Value as Literal,
+};
 
 use super::batch::{Frame, Runner};
 use crate::engine::bind::{Output, Scope};
@@ -39,7 +41,11 @@ fn inner(expr: &Expr) -> String {
             other => format!("-{}", inner(other)),
         },
         Expr::Identifier(ident) if ident.value.starts_with('@') => ident.value.clone(),
-        Expr::Identifier(ident) if ident.quote_style.is_none() && ident.value.eq_ignore_ascii_case("current_timestamp") => "getdate()".into(),
+        Expr::Identifier(ident)
+            if ident.quote_style.is_none() && ident.value.eq_ignore_ascii_case("current_timestamp") =>
+        {
+            "getdate()".into()
+        }
         Expr::Identifier(ident) => format!("[{}]", ident.value.replace(']', "]]")),
         Expr::BinaryOp { left, op, right } => {
             let blank = if matches!(op, BinaryOperator::And | BinaryOperator::Or) { " " } else { "" };
@@ -97,7 +103,13 @@ impl Runner {
     }
 
     /// Adds columns, constraints and indexes. Errors: 2705, 1779, 1911, 8111, 1750 and those of types.
-    pub(super) fn extend(&self, database: &Database, table: &mut Table, body: &TableBody, frame: &Frame) -> Outcome<()> {
+    pub(super) fn extend(
+        &self,
+        database: &Database,
+        table: &mut Table,
+        body: &TableBody,
+        frame: &Frame,
+    ) -> Outcome<()> {
         for spec in &body.columns {
             if table.column(&spec.name).is_some() {
                 let text = format!(
@@ -119,7 +131,13 @@ impl Runner {
         Ok(())
     }
 
-    pub(super) fn column(&self, database: &Database, table: &Table, spec: &ColumnSpec, frame: &Frame) -> Outcome<Column> {
+    pub(super) fn column(
+        &self,
+        database: &Database,
+        table: &Table,
+        spec: &ColumnSpec,
+        frame: &Frame,
+    ) -> Outcome<Column> {
         let mut binder = self.binder(frame);
         let mut column = Column::plain(table.next_column, &spec.name, SYSNAME, &database.collation);
         match (&spec.kind, &spec.computed) {
@@ -150,7 +168,8 @@ impl Runner {
             }
             (None, None) => return Err(SqlError::near(&spec.name).into()),
         }
-        column.collation = column.kind.is_text().then(|| spec.collation.clone().unwrap_or_else(|| database.collation.clone()));
+        column.collation =
+            column.kind.is_text().then(|| spec.collation.clone().unwrap_or_else(|| database.collation.clone()));
         if let Some(nullable) = spec.nullable {
             column.nullable = nullable;
         }
@@ -174,12 +193,18 @@ impl Runner {
     pub(super) fn default(&self, table: &Table, column: &str, name: Option<&str>, expr: &Expr) -> Default {
         let id = self.engine.object_id();
         let made = || format!("DF__{:.9}__{:.5}__{id:08X}", table.name, column);
-        Default { id, name: name.map_or_else(made, str::to_owned), text: definition(expr), named_by_user: name.is_some() }
+        Default {
+            id,
+            name: name.map_or_else(made, str::to_owned),
+            text: definition(expr),
+            named_by_user: name.is_some(),
+        }
     }
 
     fn constrain(&self, database: &Database, table: &mut Table, constraint: &ConstraintSpec) -> Outcome<()> {
         let id = self.engine.object_id();
-        let made = |prefix: &str| constraint.name.clone().unwrap_or_else(|| format!("{prefix}__{:.9}__{id:08X}", table.name));
+        let made =
+            |prefix: &str| constraint.name.clone().unwrap_or_else(|| format!("{prefix}__{:.9}__{id:08X}", table.name));
         match &constraint.what {
             ConstraintKind::Key { primary, clustered, columns } => {
                 if *primary && table.primary_key().is_some() {
@@ -216,7 +241,14 @@ impl Runner {
             ConstraintKind::Default(expr, column) => {
                 let default = self.default(table, column, constraint.name.as_deref(), expr);
                 let Some(column) = table.columns.iter_mut().find(|c| same_name(&c.name, column)) else {
-                    return Err(SqlError::new(1752, format!("Column '{column}' in table '{}' is invalid for creating a default constraint.", table.name)).into());
+                    return Err(SqlError::new(
+                        1752,
+                        format!(
+                            "Column '{column}' in table '{}' is invalid for creating a default constraint.",
+                            table.name
+                        ),
+                    )
+                    .into());
                 };
                 if column.default.is_some() {
                     return Err(SqlError::new(1781, "Column already has a DEFAULT bound to it.").into());
@@ -237,7 +269,9 @@ impl Runner {
                 } else {
                     ids_of(found, referred)?
                 };
-                let has_key = found.indexes.iter().any(|i| i.unique && i.key.len() == referred.len() && i.key.iter().all(|(k, _)| referred.contains(k)));
+                let has_key = found.indexes.iter().any(|i| {
+                    i.unique && i.key.len() == referred.len() && i.key.iter().all(|(k, _)| referred.contains(k))
+                });
                 if !has_key {
                     let text = format!(
                         "There are no primary or candidate keys in the referenced table '{}' that match the referencing column list in the foreign key '{name}'.",
@@ -245,7 +279,14 @@ impl Runner {
                     );
                     return Err(SqlError::new(1776, text).state(0).into());
                 }
-                let key = ForeignKey { id, name, columns: ids_of(table, columns)?, table: found.id, referred, on_delete: *on_delete };
+                let key = ForeignKey {
+                    id,
+                    name,
+                    columns: ids_of(table, columns)?,
+                    table: found.id,
+                    referred,
+                    on_delete: *on_delete,
+                };
                 table.foreign_keys.push(key);
             }
         }
@@ -261,7 +302,8 @@ impl Runner {
             return Err(SqlError::new(1913, text).into());
         }
         if spec.clustered && table.clustered().is_some() {
-            let text = format!("Cannot create more than one clustered index on table '{}.{}'.", table.schema, table.name);
+            let text =
+                format!("Cannot create more than one clustered index on table '{}.{}'.", table.schema, table.name);
             return Err(SqlError::new(1902, text).state(3).into());
         }
         let index = Index {
@@ -295,11 +337,24 @@ impl Runner {
 
     pub(super) fn make_index(&self, table: &Table, index: &Index) -> Outcome<()> {
         // Computed columns are not kept, so an index on them is one of the catalogue only.
-        let columns: Option<Vec<String>> =
-            index.key.iter().map(|(id, desc)| table.kept().find(|c| c.id == *id).map(|c| format!("{}{}", c.kept_name(), if *desc { " DESC" } else { "" }))).collect();
+        let columns: Option<Vec<String>> = index
+            .key
+            .iter()
+            .map(|(id, desc)| {
+                table
+                    .kept()
+                    .find(|c| c.id == *id)
+                    .map(|c| format!("{}{}", c.kept_name(), if *desc { " DESC" } else { "" }))
+            })
+            .collect();
         if let Some(columns) = columns {
             let kept = table.kept_name();
-            self.db.execute_batch(&format!("CREATE INDEX IF NOT EXISTS i{}_{} ON {kept} ({})", table.id, index.id, columns.join(", ")))?;
+            self.db.execute_batch(&format!(
+                "CREATE INDEX IF NOT EXISTS i{}_{} ON {kept} ({})",
+                table.id,
+                index.id,
+                columns.join(", ")
+            ))?;
         }
         Ok(())
     }
@@ -322,9 +377,15 @@ impl Runner {
     /// A table with the columns of a query.
     pub(super) fn create_from(&mut self, name: &Name, columns: &[Output], frame: &Frame) -> Outcome<()> {
         let binder = self.binder(frame);
-        let database = binder.database(&Name { database: name.database.clone(), schema: None, object: String::new() })?;
+        let database =
+            binder.database(&Name { database: name.database.clone(), schema: None, object: String::new() })?;
         if binder.table(name)?.is_some() {
-            return Err(SqlError::new(2714, format!("There is already an object named '{}' in the database.", name.object)).state(6).into());
+            return Err(SqlError::new(
+                2714,
+                format!("There is already an object named '{}' in the database.", name.object),
+            )
+            .state(6)
+            .into());
         }
         drop(binder);
         let mut table = self.built(&database, name, &TableBody::default(), frame)?;
@@ -333,7 +394,8 @@ impl Runner {
                 let text = "An object or column name is missing or empty. For SELECT INTO statements, verify each column has a name.";
                 return Err(SqlError::new(1038, text).class(15).into());
             }
-            let mut made = Column::plain(table.next_column, &column.name, column.typed.kind.clone(), &database.collation);
+            let mut made =
+                Column::plain(table.next_column, &column.name, column.typed.kind.clone(), &database.collation);
             made.nullable = column.typed.nullable;
             if column.typed.identity {
                 made.identity = Some(Identity { seed: 1, increment: 1, last: Arc::new(AtomicI64::new(i64::MIN)) });
@@ -354,7 +416,11 @@ impl Runner {
 
 /// How SQLite knows a column: without a type, so that it keeps values as they come.
 pub(super) fn kept_column(column: &Column) -> String {
-    if column.kind.is_text() { format!("{} COLLATE {}", column.kept_name(), column.order()) } else { column.kept_name() }
+    if column.kind.is_text() {
+        format!("{} COLLATE {}", column.kept_name(), column.order())
+    } else {
+        column.kept_name()
+    }
 }
 
 pub(super) fn ids_of(table: &Table, names: &[String]) -> Result<Vec<i32>, SqlError> {

@@ -22,6 +22,9 @@ pub(crate) struct Plan {
     pub(crate) prepared: Vec<Rows>,
 }
 
+/// Takes a row, and may answer it.
+type OnRow<'a> = &'a mut dyn FnMut(&mut dyn Answers, Vec<SqlValue>) -> Outcome<()>;
+
 impl Runner {
     pub(crate) fn plan(&self, query: &Query, frame: &Frame) -> Outcome<Plan> {
         let mut binder = self.binder(frame);
@@ -102,12 +105,7 @@ impl Runner {
     }
 
     /// Takes the locks of a plan, opens one state of the data, and hands out the rows. The result is their number.
-    pub(crate) fn rows(
-        &mut self,
-        plan: &Plan,
-        answers: &mut dyn Answers,
-        on_row: &mut dyn FnMut(&mut dyn Answers, Vec<SqlValue>) -> Outcome<()>,
-    ) -> Outcome<u64> {
+    pub(crate) fn rows(&mut self, plan: &Plan, answers: &mut dyn Answers, on_row: OnRow<'_>) -> Outcome<u64> {
         self.prepare(&plan.prepared)?;
         self.hold(&plan.reads, answers)?;
         let passing: Vec<(Target, Mode)> =
@@ -163,9 +161,14 @@ impl Runner {
     pub(crate) fn prepare(&self, prepared: &[Rows]) -> Outcome<()> {
         for rows in prepared {
             let names: Vec<String> = (1..=rows.columns.len()).map(|n| format!("k{n}")).collect();
-            self.db.execute_batch(&format!("DROP TABLE IF EXISTS temp.{0}; CREATE TEMP TABLE {0} ({1})", rows.kept, names.join(", ")))?;
+            self.db.execute_batch(&format!(
+                "DROP TABLE IF EXISTS temp.{0}; CREATE TEMP TABLE {0} ({1})",
+                rows.kept,
+                names.join(", ")
+            ))?;
             let places: Vec<String> = (1..=rows.columns.len()).map(|n| format!("?{n}")).collect();
-            let mut insert = self.db.prepare(&format!("INSERT INTO temp.{} VALUES ({})", rows.kept, places.join(", ")))?;
+            let mut insert =
+                self.db.prepare(&format!("INSERT INTO temp.{} VALUES ({})", rows.kept, places.join(", ")))?;
             for row in &rows.rows {
                 let values = row.iter().zip(&rows.columns).map(|(value, column)| stored::encode(value, &column.kind));
                 insert.execute(params_from_iter(values))?;
@@ -182,7 +185,13 @@ impl Runner {
     }
 
     /// The value of an expression outside of any query, as a value of a type if one is given.
-    pub(crate) fn scalar(&mut self, expr: &Expr, to: Option<&SqlType>, frame: &Frame, answers: &mut dyn Answers) -> Outcome<SqlValue> {
+    pub(crate) fn scalar(
+        &mut self,
+        expr: &Expr,
+        to: Option<&SqlType>,
+        frame: &Frame,
+        answers: &mut dyn Answers,
+    ) -> Outcome<SqlValue> {
         let plan = |runner: &Self| -> Outcome<Plan> {
             let mut binder = runner.binder(frame);
             let typed = binder.value(expr)?;
@@ -217,7 +226,7 @@ impl Runner {
     fn one(&mut self, plan: impl Fn(&Self) -> Outcome<Plan>, answers: &mut dyn Answers) -> Outcome<SqlValue> {
         let first = plan(self)?;
         let mut value = SqlValue::Null;
-        let keep: &mut dyn FnMut(&mut dyn Answers, Vec<SqlValue>) -> Outcome<()> = &mut |_, row| {
+        let keep: OnRow<'_> = &mut |_, row| {
             value = row.into_iter().next().unwrap_or(SqlValue::Null);
             Ok(())
         };

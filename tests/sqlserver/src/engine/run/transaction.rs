@@ -27,7 +27,6 @@ impl Runner {
             definitions: Vec::new(),
             logged_in: Vec::new(),
             command: 0,
-            begin_lsn: self.engine.log.next(),
         });
         self.state.change(|s| s.transaction = Some(number));
         number
@@ -55,7 +54,11 @@ impl Runner {
         let (count, doomed) = self.state.read(|s| (s.trancount, s.doomed));
         match count {
             0 => {
-                return Err(SqlError::new(3902, "The COMMIT TRANSACTION request has no corresponding BEGIN TRANSACTION.").into());
+                return Err(SqlError::new(
+                    3902,
+                    "The COMMIT TRANSACTION request has no corresponding BEGIN TRANSACTION.",
+                )
+                .into());
             }
             _ if doomed => {
                 let text = "The current transaction cannot be committed and cannot support operations that write to the log file. Roll back the transaction.";
@@ -113,7 +116,11 @@ impl Runner {
     /// A rollback of everything, or to a savepoint.
     pub(crate) fn rollback(&mut self, name: &str, answers: &mut dyn Answers) -> Outcome<()> {
         if self.state.read(|s| s.trancount) == 0 {
-            return Err(SqlError::new(3903, "The ROLLBACK TRANSACTION request has no corresponding BEGIN TRANSACTION.").into());
+            return Err(SqlError::new(
+                3903,
+                "The ROLLBACK TRANSACTION request has no corresponding BEGIN TRANSACTION.",
+            )
+            .into());
         }
         let Some(transaction) = &mut self.transaction else { return Ok(()) };
         if !name.is_empty() {
@@ -196,7 +203,9 @@ impl Runner {
         self.db.execute_batch("BEGIN IMMEDIATE")?;
         for (_, table, row) in gone {
             // The table may be gone as well.
-            if let Ok(mut statement) = self.db.prepare_cached(&format!("DELETE FROM o{table} WHERE _row = ?1 AND _to IS NOT NULL")) {
+            if let Ok(mut statement) =
+                self.db.prepare_cached(&format!("DELETE FROM o{table} WHERE _row = ?1 AND _to IS NOT NULL"))
+            {
                 statement.execute([row])?;
             }
         }

@@ -59,7 +59,15 @@ impl Runner {
                         list.push(format!("{} AS n{n}", typed.sql));
                     }
                     let text = finished(&mut binder, &list, &target, update.filter.as_ref(), update.top.as_ref())?;
-                    (Work { sql: text, parameters: binder.parameters, reads: binder.reads, prepared: binder.prepared }, kinds)
+                    (
+                        Work {
+                            sql: text,
+                            parameters: binder.parameters,
+                            reads: binder.reads,
+                            prepared: binder.prepared,
+                        },
+                        kinds,
+                    )
                 };
                 runner.fill_work(&work)?;
                 let columns: Vec<(usize, i32)> = update
@@ -94,13 +102,20 @@ impl Runner {
         Ok(self.done(count, answers)?)
     }
 
-    fn update_work(&mut self, database: &Arc<Database>, table: &Arc<Table>, columns: &[(usize, i32)], update: &Update) -> Outcome<u64> {
+    fn update_work(
+        &mut self,
+        database: &Arc<Database>,
+        table: &Arc<Table>,
+        columns: &[(usize, i32)],
+        update: &Update,
+    ) -> Outcome<u64> {
         let db = &self.db;
         let Some(transaction) = self.transaction.as_mut() else { return Ok(0) };
         let first = transaction.undo.len();
         let (_, open) = self.engine.locks.moment(transaction.number);
         let aside = Aside::new(db, table, update.output.as_ref())?;
-        let mut writer = Writer { engine: &self.engine, db, transaction, database: database.clone(), table: table.clone(), open };
+        let mut writer =
+            Writer { engine: &self.engine, db, transaction, database: database.clone(), table: table.clone(), open };
         let list: Vec<String> = columns.iter().map(|(n, _)| format!(", n{n}")).collect();
         let mut statement = db.prepare(&format!("SELECT r{} FROM temp.{WORK}", list.concat()))?;
         let mut found = statement.query([])?;
@@ -158,7 +173,14 @@ impl Runner {
                 let Some(transaction) = runner.transaction.as_mut() else { return Ok(0) };
                 let (_, open) = runner.engine.locks.moment(transaction.number);
                 let aside = Aside::new(db, &table, delete.output.as_ref())?;
-                let mut writer = Writer { engine: &runner.engine, db, transaction, database: database.clone(), table: table.clone(), open };
+                let mut writer = Writer {
+                    engine: &runner.engine,
+                    db,
+                    transaction,
+                    database: database.clone(),
+                    table: table.clone(),
+                    open,
+                };
                 let mut statement = db.prepare(&format!("SELECT r FROM temp.{WORK}"))?;
                 let mut found = statement.query([])?;
                 let mut count = 0;
@@ -184,11 +206,17 @@ impl Runner {
         let (database, table) = self.binder(frame).known_table(name)?;
         self.binder(frame).require("ALTER", &database, &table)?;
         if database.captures_of(table.id).next().is_some() {
-            let text = format!("Cannot truncate table '{}' because it is published for replication or enabled for Change Data Capture.", table.name);
+            let text = format!(
+                "Cannot truncate table '{}' because it is published for replication or enabled for Change Data Capture.",
+                table.name
+            );
             return Err(SqlError::new(4711, text).into());
         }
         if database.tables.values().any(|t| t.id != table.id && t.foreign_keys.iter().any(|k| k.table == table.id)) {
-            let text = format!("Cannot truncate table '{}' because it is being referenced by a FOREIGN KEY constraint.", table.name);
+            let text = format!(
+                "Cannot truncate table '{}' because it is being referenced by a FOREIGN KEY constraint.",
+                table.name
+            );
             return Err(SqlError::new(4712, text).into());
         }
         self.in_transaction(answers, |runner, answers| {
@@ -196,7 +224,14 @@ impl Runner {
                 let Some(transaction) = runner.transaction.as_mut() else { return Ok(()) };
                 let (_, open) = runner.engine.locks.moment(transaction.number);
                 let db = &runner.db;
-                let mut writer = Writer { engine: &runner.engine, db, transaction, database: database.clone(), table: table.clone(), open };
+                let mut writer = Writer {
+                    engine: &runner.engine,
+                    db,
+                    transaction,
+                    database: database.clone(),
+                    table: table.clone(),
+                    open,
+                };
                 let mut statement = db.prepare(&format!("SELECT _row FROM {} WHERE _to IS NULL", table.kept_name()))?;
                 let rows: Vec<i64> = statement.query_map([], |r| r.get(0))?.collect::<Result<_, _>>()?;
                 for row in rows {
@@ -218,7 +253,10 @@ impl Runner {
             binder.scopes.push(Scope::default());
             binder.from(from)?;
             let sources = binder.scopes.pop().unwrap_or_default().sources;
-            let found = sources.into_iter().find(|s| name.schema.is_none() && same_name(&s.name, &name.object)).and_then(|s| s.table);
+            let found = sources
+                .into_iter()
+                .find(|s| name.schema.is_none() && same_name(&s.name, &name.object))
+                .and_then(|s| s.table);
             if let Some(found) = found {
                 return Ok(found);
             }
@@ -229,9 +267,14 @@ impl Runner {
 
 /// Error 207 and those of columns that cannot be set.
 fn settable(table: &Table, assignment: &Assignment) -> Result<i32, SqlError> {
-    let Some(column) = table.column(&assignment.column) else { return Err(SqlError::unknown_column(&assignment.column)) };
+    let Some(column) = table.column(&assignment.column) else {
+        return Err(SqlError::unknown_column(&assignment.column));
+    };
     if column.computed.is_some() {
-        let text = format!("The column \"{}\" cannot be modified because it is either a computed column or is the result of a UNION operator.", column.name);
+        let text = format!(
+            "The column \"{}\" cannot be modified because it is either a computed column or is the result of a UNION operator.",
+            column.name
+        );
         return Err(SqlError::new(271, text));
     }
     if column.identity.is_some() {
@@ -249,7 +292,9 @@ pub(super) fn new_value_of(
     database: &Arc<Database>,
     table: &Arc<Table>,
 ) -> Result<crate::engine::bind::Typed, SqlError> {
-    let Some(column) = table.column(&assignment.column) else { return Err(SqlError::unknown_column(&assignment.column)) };
+    let Some(column) = table.column(&assignment.column) else {
+        return Err(SqlError::unknown_column(&assignment.column));
+    };
     match &assignment.value {
         Some(expr) => {
             let typed = binder.value(expr)?;
@@ -259,7 +304,11 @@ pub(super) fn new_value_of(
     }
 }
 
-fn new_value(binder: &mut Binder<'_>, assignment: &Assignment, target: &Target) -> Result<crate::engine::bind::Typed, SqlError> {
+fn new_value(
+    binder: &mut Binder<'_>,
+    assignment: &Assignment,
+    target: &Target,
+) -> Result<crate::engine::bind::Typed, SqlError> {
     if assignment.column.starts_with('@') {
         let Some((kind, _)) = binder.variables.get(&assignment.column.to_lowercase()).cloned() else {
             return Err(SqlError::unknown_variable(&assignment.column));
@@ -293,7 +342,8 @@ fn from(
     };
     let sources = binder.scopes.last().map_or(&[][..], |s| &s.sources);
     let own = |s: &&crate::engine::bind::Source| s.table.as_ref().is_some_and(|(_, t)| t.id == table.id);
-    let source = sources.iter().filter(own).find(|s| same_name(&s.name, &name.object)).or_else(|| sources.iter().find(own));
+    let source =
+        sources.iter().filter(own).find(|s| same_name(&s.name, &name.object)).or_else(|| sources.iter().find(own));
     let Some(source) = source else { return Err(SqlError::unknown_object(&name.text())) };
     let alias = source.alias.clone();
     // The locks of writers are enough for the table itself.
@@ -305,14 +355,21 @@ fn from(
             let (_, open) = binder.engine.locks.moment(number);
             let open = open.iter().map(u64::to_string).collect::<Vec<_>>().join(",");
             let plain = format!("(SELECT * FROM {} WHERE _to IS NULL) AS {alias}", table.kept_name());
-            let doubtful = format!("(SELECT * FROM {} WHERE _to IS NULL OR _to IN ({open})) AS {alias}", table.kept_name());
+            let doubtful =
+                format!("(SELECT * FROM {} WHERE _to IS NULL OR _to IN ({open})) AS {alias}", table.kept_name());
             text.replace(&plain, &doubtful)
         }
     };
     Ok(Target { database: database.clone(), table: table.clone(), alias, from: text, joins: !from.is_empty() })
 }
 
-fn finished(binder: &mut Binder<'_>, list: &[String], target: &Target, filter: Option<&Expr>, top: Option<&Expr>) -> Result<String, SqlError> {
+fn finished(
+    binder: &mut Binder<'_>,
+    list: &[String],
+    target: &Target,
+    filter: Option<&Expr>,
+    top: Option<&Expr>,
+) -> Result<String, SqlError> {
     let filter = match filter {
         Some(filter) => format!(" WHERE {}", binder.condition(filter)?),
         None => String::new(),

@@ -6,19 +6,30 @@ use rusqlite::{Connection, params};
 
 use crate::engine::catalogue::Database;
 use crate::engine::fault::Outcome;
-use crate::engine::log::Lsn;
 use crate::value::SqlValue;
 
 /// One step back; tables and rows by their ids.
 #[derive(Debug, Clone, Copy)]
 pub(crate) enum Undo {
-    Created { table: i32, row: i64 },
+    Created {
+        table: i32,
+        row: i64,
+    },
     /// The row was marked as ended.
-    Closed { table: i32, row: i64 },
+    Closed {
+        table: i32,
+        row: i64,
+    },
     /// The row has new values; the old ones are in another row.
-    Replaced { table: i32, row: i64, old: i64 },
+    Replaced {
+        table: i32,
+        row: i64,
+        old: i64,
+    },
     /// An entry of the log.
-    Logged { seq: i64 },
+    Logged {
+        seq: i64,
+    },
 }
 
 /// Which transactions' changes are seen.
@@ -46,8 +57,6 @@ pub(crate) struct Transaction {
     pub(crate) logged_in: Vec<i32>,
     /// `__$command_id` of the statement that runs.
     pub(crate) command: i64,
-    /// A number of the log that is not above those of any of its changes.
-    pub(crate) begin_lsn: Lsn,
 }
 
 impl Transaction {
@@ -71,7 +80,8 @@ impl Transaction {
                 }
                 Undo::Replaced { table, row, old } => {
                     db.prepare_cached(&format!("DELETE FROM o{table} WHERE _row = ?1"))?.execute([row])?;
-                    db.prepare_cached(&format!("UPDATE o{table} SET _row = ?1, _to = NULL WHERE _row = ?2"))?.execute(params![row, old])?;
+                    db.prepare_cached(&format!("UPDATE o{table} SET _row = ?1, _to = NULL WHERE _row = ?2"))?
+                        .execute(params![row, old])?;
                 }
                 Undo::Logged { seq } => {
                     db.prepare_cached("DELETE FROM _log WHERE seq = ?1")?.execute([seq])?;

@@ -5,7 +5,8 @@ use sqlparser::tokenizer::Token;
 
 use super::parse::{Parsed, Reader};
 use super::statement::{
-    Act, ColumnSpec, ConstraintKind, ConstraintSpec, DatabaseSetting, Define, IndexSpec, Name, PermissionKind, Referential, Securable, TableBody,
+    Act, ColumnSpec, ConstraintKind, ConstraintSpec, DatabaseSetting, Define, IndexSpec, Name, PermissionKind,
+    Referential, Securable, TableBody,
 };
 
 impl Reader<'_> {
@@ -86,7 +87,7 @@ impl Reader<'_> {
         let name = self.identifier()?;
         self.expect("ON")?;
         let table = self.name()?;
-        let index = self.index_body(name, unique, clustered)?;
+        let index = Box::new(self.index_body(name, unique, clustered)?);
         Ok(defined(Define::CreateIndex { table, index }))
     }
 
@@ -407,7 +408,7 @@ impl Reader<'_> {
             return Ok(defined(Define::AddToTable { table, body }));
         }
         if self.words(&["ALTER", "COLUMN"]) {
-            let column = self.column(&mut Vec::new())?;
+            let column = Box::new(self.column(&mut Vec::new())?);
             return Ok(defined(Define::AlterColumn { table, column }));
         }
         if self.word("DROP") {
@@ -442,7 +443,11 @@ impl Reader<'_> {
             }
             if_exists |= self.words(&["IF", "EXISTS"]);
             let name = self.identifier()?;
-            if is_column { columns.push(name) } else { constraints.push(name) }
+            if is_column {
+                columns.push(name)
+            } else {
+                constraints.push(name)
+            }
             if !self.parser.consume_token(&Token::Comma) {
                 break;
             }
@@ -472,10 +477,12 @@ impl Reader<'_> {
             DatabaseSetting::Online(true)
         } else {
             self.identifier()?;
-            self.parser.consume_token(&Token::Eq);
+            let _ = self.parser.consume_token(&Token::Eq);
             if self.parser.peek_token().token == Token::LParen {
                 self.skip_parenthesized()?;
-            } else if matches!(self.parser.peek_token().token, Token::Word(_) | Token::Number(..)) && !self.is_word("WITH") {
+            } else if matches!(self.parser.peek_token().token, Token::Word(_) | Token::Number(..))
+                && !self.is_word("WITH")
+            {
                 self.parser.next_token();
             }
             DatabaseSetting::Other

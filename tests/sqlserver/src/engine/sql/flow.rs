@@ -15,7 +15,7 @@ impl Reader<'_> {
         if self.word("OPTION") {
             self.skip_parenthesized()?;
         }
-        self.parser.consume_token(&Token::SemiColon);
+        let _ = self.parser.consume_token(&Token::SemiColon);
         Ok(Step { line, act })
     }
 
@@ -92,7 +92,9 @@ impl Reader<'_> {
             }
             "RETURN" => {
                 self.parser.next_token();
-                let ends = matches!(self.parser.peek_token().token, Token::SemiColon | Token::EOF) || self.is_word("END") || self.is_word("ELSE");
+                let ends = matches!(self.parser.peek_token().token, Token::SemiColon | Token::EOF)
+                    || self.is_word("END")
+                    || self.is_word("ELSE");
                 Ok(Act::Return(if ends { None } else { Some(self.expr()?) }))
             }
             "USE" => {
@@ -142,7 +144,7 @@ impl Reader<'_> {
                 return Ok(Declared { name, what: Declaration::Table(body) });
             }
             let kind = r.type_name()?;
-            let value = if r.parser.consume_token(&Token::Eq) { Some(r.expr()?) } else { None };
+            let value = if r.parser.consume_token(&Token::Eq) { Some(Box::new(r.expr()?)) } else { None };
             Ok(Declared { name, what: Declaration::Scalar(kind, value) })
         })?;
         Ok(Act::Declare(declared))
@@ -217,9 +219,11 @@ impl Reader<'_> {
         if self.word("ON") || self.word("OFF") {
             return Ok(Act::Nothing);
         }
-        self.parser.consume_token(&Token::Minus);
+        let _ = self.parser.consume_token(&Token::Minus);
         match self.parser.next_token().token {
-            Token::Word(_) | Token::Number(..) | Token::SingleQuotedString(_) | Token::NationalStringLiteral(_) => Ok(Act::Nothing),
+            Token::Word(_) | Token::Number(..) | Token::SingleQuotedString(_) | Token::NationalStringLiteral(_) => {
+                Ok(Act::Nothing)
+            }
             _ => {
                 self.parser.prev_token();
                 self.unexpected("ON or OFF")
@@ -281,7 +285,7 @@ impl Reader<'_> {
             for word in ["END", "TRY", "BEGIN", "CATCH"] {
                 self.expect(word)?;
                 if word == "TRY" {
-                    self.parser.consume_token(&Token::SemiColon);
+                    let _ = self.parser.consume_token(&Token::SemiColon);
                 }
             }
             let catch = self.steps(&["END"])?;
@@ -300,7 +304,9 @@ impl Reader<'_> {
             return Ok(String::new());
         }
         match &self.parser.peek_token().token {
-            Token::Word(w) if w.quote_style.is_some() || !STATEMENTS.contains(&w.value.to_uppercase().as_str()) => self.identifier(),
+            Token::Word(w) if w.quote_style.is_some() || !STATEMENTS.contains(&w.value.to_uppercase().as_str()) => {
+                self.identifier()
+            }
             _ => Ok(String::new()),
         }
     }
@@ -313,7 +319,9 @@ impl Reader<'_> {
         }
         let mut parts = parts.into_iter();
         match (parts.next(), parts.next(), parts.next()) {
-            (Some(message), Some(severity), Some(state)) => Ok(Act::Raise { message, severity, state, arguments: parts.collect() }),
+            (Some(message), Some(severity), Some(state)) => {
+                Ok(Act::Raise { message, severity, state, arguments: parts.collect() })
+            }
             _ => self.unexpected("message, severity and state"),
         }
     }
@@ -321,7 +329,7 @@ impl Reader<'_> {
     pub(super) fn execute(&mut self) -> Parsed<Execute> {
         if self.parser.peek_token().token == Token::LParen {
             let text = self.parenthesized(Self::expr)?;
-            return Ok(Execute { status: None, what: Executed::Text(text) });
+            return Ok(Execute { status: None, what: Executed::Text(Box::new(text)) });
         }
         let status = match self.variable() {
             Some(variable) => {
@@ -338,7 +346,9 @@ impl Reader<'_> {
         let token = self.parser.peek_token();
         match &token.token {
             Token::SemiColon | Token::EOF => return Ok(Vec::new()),
-            Token::Word(w) if w.quote_style.is_none() && STATEMENTS.contains(&w.value.to_uppercase().as_str()) => return Ok(Vec::new()),
+            Token::Word(w) if w.quote_style.is_none() && STATEMENTS.contains(&w.value.to_uppercase().as_str()) => {
+                return Ok(Vec::new());
+            }
             _ => {}
         }
         self.list(|r| {
@@ -380,7 +390,38 @@ impl Reader<'_> {
 
 /// Words with which the next statement may begin.
 const STATEMENTS: &[&str] = &[
-    "ALTER", "BEGIN", "BREAK", "COMMIT", "CONTINUE", "CREATE", "DECLARE", "DELETE", "DENY", "DROP", "ELSE", "END", "EXEC", "EXECUTE", "GRANT", "IF",
-    "INSERT", "KILL", "MERGE", "PRINT", "RAISERROR", "RETURN", "REVOKE", "ROLLBACK", "SAVE", "SELECT", "SET", "THROW", "TRUNCATE", "UPDATE", "USE",
-    "WAITFOR", "WHILE", "WITH",
+    "ALTER",
+    "BEGIN",
+    "BREAK",
+    "COMMIT",
+    "CONTINUE",
+    "CREATE",
+    "DECLARE",
+    "DELETE",
+    "DENY",
+    "DROP",
+    "ELSE",
+    "END",
+    "EXEC",
+    "EXECUTE",
+    "GRANT",
+    "IF",
+    "INSERT",
+    "KILL",
+    "MERGE",
+    "PRINT",
+    "RAISERROR",
+    "RETURN",
+    "REVOKE",
+    "ROLLBACK",
+    "SAVE",
+    "SELECT",
+    "SET",
+    "THROW",
+    "TRUNCATE",
+    "UPDATE",
+    "USE",
+    "WAITFOR",
+    "WHILE",
+    "WITH",
 ];

@@ -114,9 +114,10 @@ pub(super) fn fault(error: &ParserError) -> (SqlError, u32) {
 
 fn near(token: &str) -> SqlError {
     let reserved = [
-        "SELECT", "FROM", "WHERE", "INSERT", "UPDATE", "DELETE", "SET", "VALUES", "ORDER", "GROUP", "BY", "HAVING", "INTO", "TABLE", "CREATE",
-        "ALTER", "DROP", "AND", "OR", "NOT", "NULL", "AS", "ON", "JOIN", "IN", "IS", "LIKE", "EXEC", "EXECUTE", "BEGIN", "END", "IF", "ELSE",
-        "WHILE", "WITH", "UNION", "CASE", "WHEN", "THEN", "TOP", "DISTINCT", "KEY", "PRIMARY", "DEFAULT", "DATABASE", "INDEX",
+        "SELECT", "FROM", "WHERE", "INSERT", "UPDATE", "DELETE", "SET", "VALUES", "ORDER", "GROUP", "BY", "HAVING",
+        "INTO", "TABLE", "CREATE", "ALTER", "DROP", "AND", "OR", "NOT", "NULL", "AS", "ON", "JOIN", "IN", "IS", "LIKE",
+        "EXEC", "EXECUTE", "BEGIN", "END", "IF", "ELSE", "WHILE", "WITH", "UNION", "CASE", "WHEN", "THEN", "TOP",
+        "DISTINCT", "KEY", "PRIMARY", "DEFAULT", "DATABASE", "INDEX",
     ];
     if reserved.iter().any(|r| r.eq_ignore_ascii_case(token)) {
         return SqlError::new(156, format!("Incorrect syntax near the keyword '{}'.", token.to_uppercase())).class(15);
@@ -246,7 +247,9 @@ impl Reader<'_> {
             name.schema = None;
         }
         if name.schema.is_none() {
-            for (first, second) in [("double", "precision"), ("character", "varying"), ("char", "varying"), ("binary", "varying")] {
+            for (first, second) in
+                [("double", "precision"), ("character", "varying"), ("char", "varying"), ("binary", "varying")]
+            {
                 if name.object.eq_ignore_ascii_case(first) && self.word(second) {
                     name.object = format!("{first} {second}");
                 }
@@ -261,7 +264,13 @@ impl Reader<'_> {
         let mut sizes = Vec::new();
         if self.parser.peek_token().token == Token::LParen {
             sizes = self.parenthesized(|r| {
-                r.list(|r| if r.word("max") { Ok(None) } else { Ok(Some(r.parser.parse_literal_uint()?.min(u32::MAX.into()) as u32)) })
+                r.list(|r| {
+                    if r.word("max") {
+                        Ok(None)
+                    } else {
+                        Ok(Some(r.parser.parse_literal_uint()?.min(u32::MAX.into()) as u32))
+                    }
+                })
             })?;
         }
         Ok(TypeName { name, sizes })
@@ -275,7 +284,9 @@ pub(crate) fn name_of(name: &ObjectName) -> Option<Name> {
     match parts[..] {
         [object] => Some(Name { database: None, schema: None, object: object.value.clone() }),
         [schema, object] => Some(Name { database: None, schema: some(schema), object: object.value.clone() }),
-        [database, schema, object] => Some(Name { database: some(database), schema: some(schema), object: object.value.clone() }),
+        [database, schema, object] => {
+            Some(Name { database: some(database), schema: some(schema), object: object.value.clone() })
+        }
         _ => None,
     }
 }

@@ -42,21 +42,42 @@ pub(crate) enum Act {
     Assign(String, Expr),
     SetOption(SetOption),
     Print(Expr),
-    Raise { message: Expr, severity: Expr, state: Expr, arguments: Vec<Expr> },
+    Raise {
+        message: Expr,
+        severity: Expr,
+        state: Expr,
+        arguments: Vec<Expr>,
+    },
     /// Number, text, state; without them it throws again what was caught.
     Throw(Option<[Expr; 3]>),
-    If { condition: Expr, then: Box<Step>, otherwise: Option<Box<Step>> },
-    While { condition: Expr, body: Box<Step> },
+    If {
+        condition: Expr,
+        then: Box<Step>,
+        otherwise: Option<Box<Step>>,
+    },
+    While {
+        condition: Expr,
+        body: Box<Step>,
+    },
     Block(Vec<Step>),
-    Try { body: Vec<Step>, catch: Vec<Step> },
+    Try {
+        body: Vec<Step>,
+        catch: Vec<Step>,
+    },
     Break,
     Continue,
     Return(Option<Expr>),
     Use(String),
-    Begin { name: String },
+    Begin {
+        name: String,
+    },
     Commit,
-    Rollback { name: String },
-    Save { name: String },
+    Rollback {
+        name: String,
+    },
+    Save {
+        name: String,
+    },
     Execute(Execute),
     Query(Box<Query>),
     Insert(Box<Insert>),
@@ -80,7 +101,7 @@ pub(crate) struct Declared {
 
 #[derive(Debug, Clone)]
 pub(crate) enum Declaration {
-    Scalar(TypeName, Option<Expr>),
+    Scalar(TypeName, Option<Box<Expr>>),
     Table(TableBody),
 }
 
@@ -115,7 +136,7 @@ pub(crate) struct Execute {
 pub(crate) enum Executed {
     Procedure(Name, Vec<Argument>),
     /// `EXEC ('…')`.
-    Text(Expr),
+    Text(Box<Expr>),
 }
 
 #[derive(Debug, Clone)]
@@ -150,7 +171,7 @@ pub(crate) enum InsertSource {
     /// A value of `None` is `DEFAULT`.
     Values(Vec<Vec<Option<Expr>>>),
     Query(Box<Query>),
-    Execute(Execute),
+    Execute,
 }
 
 #[derive(Debug, Clone)]
@@ -218,10 +239,10 @@ pub(crate) enum MergeAction {
 pub(crate) enum Define {
     CreateTable { name: Name, body: TableBody },
     AddToTable { table: Name, body: TableBody },
-    AlterColumn { table: Name, column: ColumnSpec },
+    AlterColumn { table: Name, column: Box<ColumnSpec> },
     DropFromTable { table: Name, constraints: Vec<String>, columns: Vec<String>, if_exists: bool },
     DropTable { names: Vec<Name>, if_exists: bool },
-    CreateIndex { table: Name, index: IndexSpec },
+    CreateIndex { table: Name, index: Box<IndexSpec> },
     DropIndex { name: String, table: Name, if_exists: bool },
     CreateSchema(String),
     DropSchema { name: String, if_exists: bool },
@@ -302,9 +323,18 @@ pub(crate) struct ConstraintSpec {
 
 #[derive(Debug, Clone)]
 pub(crate) enum ConstraintKind {
-    Key { primary: bool, clustered: Option<bool>, columns: Vec<(String, bool)> },
+    Key {
+        primary: bool,
+        clustered: Option<bool>,
+        columns: Vec<(String, bool)>,
+    },
     Check(Expr),
-    Foreign { columns: Vec<String>, table: Name, referred: Vec<String>, on_delete: Referential },
+    Foreign {
+        columns: Vec<String>,
+        table: Name,
+        referred: Vec<String>,
+        on_delete: Referential,
+    },
     /// `DEFAULT value FOR column`.
     Default(Expr, String),
 }

@@ -13,7 +13,11 @@ impl Reader<'_> {
         if !self.word("TOP") {
             return Ok(None);
         }
-        let count = if self.parser.peek_token().token == Token::LParen { self.parenthesized(Self::expr)? } else { self.parser.parse_prefix()? };
+        let count = if self.parser.peek_token().token == Token::LParen {
+            self.parenthesized(Self::expr)?
+        } else {
+            self.parser.parse_prefix()?
+        };
         if self.word("PERCENT") {
             return self.error("TOP without PERCENT");
         }
@@ -66,7 +70,9 @@ impl Reader<'_> {
         self.word("INTO");
         let table = self.name()?;
         let hints = self.hints()?;
-        let is_list = self.parser.peek_token().token == Token::LParen && !self.is_nth_word(1, "SELECT") && !self.is_nth_word(1, "WITH");
+        let is_list = self.parser.peek_token().token == Token::LParen
+            && !self.is_nth_word(1, "SELECT")
+            && !self.is_nth_word(1, "WITH");
         let columns = if is_list { self.columns()? } else { Vec::new() };
         let output = self.output()?;
         let source = if self.words(&["DEFAULT", "VALUES"]) {
@@ -74,7 +80,8 @@ impl Reader<'_> {
         } else if self.word("VALUES") {
             InsertSource::Values(self.list(|r| r.parenthesized(|r| r.list(Self::value)))?)
         } else if self.word("EXEC") || self.word("EXECUTE") {
-            InsertSource::Execute(self.execute()?)
+            self.execute()?;
+            InsertSource::Execute
         } else {
             InsertSource::Query(self.parser.parse_query()?)
         };
@@ -94,7 +101,11 @@ impl Reader<'_> {
                 r.parser.next_token();
                 return Ok(Assignment { column, value: None });
             }
-            let left = if left.len() == 1 { Expr::Identifier(Ident::with_quote('[', column.clone())) } else { Expr::CompoundIdentifier(left) };
+            let left = if left.len() == 1 {
+                Expr::Identifier(Ident::with_quote('[', column.clone()))
+            } else {
+                Expr::CompoundIdentifier(left)
+            };
             let left = if column.starts_with('@') { Expr::Identifier(Ident::new(column.clone())) } else { left };
             let value = Some(r.assigned(left)?);
             Ok(Assignment { column, value })
@@ -162,7 +173,8 @@ impl Reader<'_> {
                 MergeAction::Update(self.assignments()?)
             } else {
                 self.expect("INSERT")?;
-                let columns = if self.parser.peek_token().token == Token::LParen { self.columns()? } else { Vec::new() };
+                let columns =
+                    if self.parser.peek_token().token == Token::LParen { self.columns()? } else { Vec::new() };
                 self.expect("VALUES")?;
                 let values = self.parenthesized(|r| r.list(Self::value))?;
                 MergeAction::Insert { columns, values }

@@ -60,13 +60,26 @@ pub(super) fn find(database: &Database, object: &str) -> Option<Rows> {
             captures
                 .flat_map(|c| {
                     c.columns.iter().enumerate().map(|(n, k)| {
-                        vec![int(c.object), text(&k.name), int(k.id), text(k.kind.name()), int(n as i64 + 1), bit(k.computed), SqlValue::Null]
+                        vec![
+                            int(c.object),
+                            text(&k.name),
+                            int(k.id),
+                            text(k.kind.name()),
+                            int(n as i64 + 1),
+                            bit(k.computed),
+                            SqlValue::Null,
+                        ]
                     })
                 })
                 .collect(),
         ),
         "index_columns" => view(
-            &[("object_id", SqlType::Int), ("column_name", SYSNAME), ("index_ordinal", SqlType::TinyInt), ("column_id", SqlType::Int)],
+            &[
+                ("object_id", SqlType::Int),
+                ("column_name", SYSNAME),
+                ("index_ordinal", SqlType::TinyInt),
+                ("column_id", SqlType::Int),
+            ],
             captures
                 .flat_map(|c| {
                     let columns = c.key.iter().filter_map(|id| c.columns.iter().find(|k| k.id == *id));
@@ -85,7 +98,16 @@ pub(super) fn find(database: &Database, object: &str) -> Option<Rows> {
             ],
             cdc.history
                 .iter()
-                .map(|d| vec![int(d.source), int(d.object), bit(false), text(&d.command), SqlValue::Bytes(d.lsn.to_vec()), d.time.clone()])
+                .map(|d| {
+                    vec![
+                        int(d.source),
+                        int(d.object),
+                        bit(false),
+                        text(&d.command),
+                        SqlValue::Bytes(d.lsn.to_vec()),
+                        d.time.clone(),
+                    ]
+                })
                 .collect(),
         ),
         _ => return None,

@@ -104,7 +104,13 @@ pub(super) fn find(world: &World, database: &Database, object: &str) -> Option<R
         ),
         "views" => view(
             &[("name", SYSNAME), ("object_id", SqlType::Int), ("schema_id", SqlType::Int)],
-            database.views.iter().map(|v| vec![text(&v.name), int(v.id), database.schema(&v.schema).map_or(SqlValue::Null, |s| int(s.id))]).collect(),
+            database
+                .views
+                .iter()
+                .map(|v| {
+                    vec![text(&v.name), int(v.id), database.schema(&v.schema).map_or(SqlValue::Null, |s| int(s.id))]
+                })
+                .collect(),
         ),
         "columns" | "all_columns" => view(COLUMNS, columns().map(|(t, c)| column(t, c)).collect()),
         "identity_columns" => {
@@ -148,13 +154,25 @@ pub(super) fn find(world: &World, database: &Database, object: &str) -> Option<R
                     let kind = SqlType::parse(name, &[]).ok().flatten().unwrap_or(SqlType::Int);
                     let (length, precision, scale) = kind.sizes();
                     let clr = matches!(kind, SqlType::Clr(_));
-                    vec![text(name), int(*system), int(*user), int(4), int(length), int(precision), int(scale), bit(true), bit(false), bit(clr)]
+                    vec![
+                        text(name),
+                        int(*system),
+                        int(*user),
+                        int(4),
+                        int(length),
+                        int(precision),
+                        int(scale),
+                        bit(true),
+                        bit(false),
+                        bit(clr),
+                    ]
                 })
                 .chain(database.types.iter().map(|t| {
                     let (length, precision, scale) = t.base.sizes();
                     let schema = database.schema(&t.schema).map_or(SqlValue::Null, |s| int(s.id));
                     let head = vec![text(&t.name), int(t.base.ids().0), int(t.id), schema];
-                    [head, vec![int(length), int(precision), int(scale), bit(t.nullable), bit(true), bit(false)]].concat()
+                    [head, vec![int(length), int(precision), int(scale), bit(t.nullable), bit(true), bit(false)]]
+                        .concat()
                 }))
                 .collect(),
         ),
@@ -176,11 +194,22 @@ pub(super) fn find(world: &World, database: &Database, object: &str) -> Option<R
         ),
         "check_constraints" => view(
             &[("name", SYSNAME), ("object_id", SqlType::Int), ("parent_object_id", SqlType::Int), ("definition", LONG)],
-            tables().flat_map(|t| t.checks.iter().map(move |c| vec![text(&c.name), int(c.id), int(t.id), text(&c.text)])).collect(),
+            tables()
+                .flat_map(|t| t.checks.iter().map(move |c| vec![text(&c.name), int(c.id), int(t.id), text(&c.text)]))
+                .collect(),
         ),
         "foreign_keys" => view(
-            &[("name", SYSNAME), ("object_id", SqlType::Int), ("parent_object_id", SqlType::Int), ("referenced_object_id", SqlType::Int)],
-            tables().flat_map(|t| t.foreign_keys.iter().map(move |f| vec![text(&f.name), int(f.id), int(t.id), int(f.table)])).collect(),
+            &[
+                ("name", SYSNAME),
+                ("object_id", SqlType::Int),
+                ("parent_object_id", SqlType::Int),
+                ("referenced_object_id", SqlType::Int),
+            ],
+            tables()
+                .flat_map(|t| {
+                    t.foreign_keys.iter().map(move |f| vec![text(&f.name), int(f.id), int(t.id), int(f.table)])
+                })
+                .collect(),
         ),
         "key_constraints" => view(
             &[
@@ -192,13 +221,32 @@ pub(super) fn find(world: &World, database: &Database, object: &str) -> Option<R
             ],
             indexes()
                 .filter(|(_, i)| i.constraint != 0)
-                .map(|(t, i)| vec![text(&i.name), int(i.constraint), int(t.id), text(if i.primary { "PK" } else { "UQ" }), int(i.id)])
+                .map(|(t, i)| {
+                    vec![
+                        text(&i.name),
+                        int(i.constraint),
+                        int(t.id),
+                        text(if i.primary { "PK" } else { "UQ" }),
+                        int(i.id),
+                    ]
+                })
                 .collect(),
         ),
         "indexes" => {
             // A table without clustered index is a heap, index 0.
             let heaps = tables().filter(|t| t.clustered().is_none()).map(|t| {
-                vec![SqlValue::Null, int(t.id), int(0), int(0), text("HEAP"), bit(false), bit(false), bit(false), bit(false), SqlValue::Null]
+                vec![
+                    SqlValue::Null,
+                    int(t.id),
+                    int(0),
+                    int(0),
+                    text("HEAP"),
+                    bit(false),
+                    bit(false),
+                    bit(false),
+                    bit(false),
+                    SqlValue::Null,
+                ]
             });
             let rows = indexes().map(|(t, i)| {
                 let kind = if i.clustered { "CLUSTERED" } else { "NONCLUSTERED" };
@@ -305,7 +353,12 @@ pub(super) fn information_schema(database: &Database, object: &str) -> Option<Ro
     let tables = || database.tables.values().filter(|t| !t.shipped);
     Some(match object {
         "tables" => view(
-            &[("TABLE_CATALOG", nvarchar(128)), ("TABLE_SCHEMA", SYSNAME), ("TABLE_NAME", SYSNAME), ("TABLE_TYPE", SqlType::VarChar(Length::Limited(10)))],
+            &[
+                ("TABLE_CATALOG", nvarchar(128)),
+                ("TABLE_SCHEMA", SYSNAME),
+                ("TABLE_NAME", SYSNAME),
+                ("TABLE_TYPE", SqlType::VarChar(Length::Limited(10))),
+            ],
             tables().map(|t| vec![text(&database.name), text(&t.schema), text(&t.name), text("BASE TABLE")]).collect(),
         ),
         "columns" => view(
@@ -323,7 +376,8 @@ pub(super) fn information_schema(database: &Database, object: &str) -> Option<Ro
             tables()
                 .flat_map(|t| {
                     t.columns.iter().map(move |c| {
-                        let length = if c.kind.is_max() { int(-1) } else { c.kind.length().map_or(SqlValue::Null, int) };
+                        let length =
+                            if c.kind.is_max() { int(-1) } else { c.kind.length().map_or(SqlValue::Null, int) };
                         vec![
                             text(&database.name),
                             text(&t.schema),

@@ -56,7 +56,10 @@ pub(crate) fn find(binder: &Binder<'_>, database: &Arc<Database>, name: &Name) -
         "sys" if object.starts_with("dm_") => {
             let found = server::find(binder, database, &object);
             let user = &binder.session.login.user;
-            if found.is_some() && object == "dm_server_services" && !binder.world.may_on_server(user, "VIEW SERVER STATE") {
+            if found.is_some()
+                && object == "dm_server_services"
+                && !binder.world.may_on_server(user, "VIEW SERVER STATE")
+            {
                 let text = "VIEW SERVER STATE permission was denied on object 'server', database 'master'.";
                 return Err(SqlError::new(300, text).class(14));
             }
