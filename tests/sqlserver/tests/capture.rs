@@ -4,7 +4,7 @@
 mod support;
 
 use support::{Client, int, shop, text};
-use thalweg_sqlserver_emulator::engine::Emulator;
+use thalweg_sqlserver_emulator::engine::{Emulator, Setup};
 use thalweg_sqlserver_emulator::types::{Length, SqlType};
 use thalweg_sqlserver_emulator::value::SqlValue;
 
@@ -166,6 +166,10 @@ fn statements_of_connectors_run() {
         "SELECT TOP 3 * FROM [shop].[dbo].[t] WHERE ((id > 0)) AND NOT ((id > 5)) ORDER BY id OPTION(RECOMPILE)",
         "SELECT id FROM [shop].[dbo].[t] ORDER BY id OFFSET 0 ROWS FETCH NEXT 1 ROWS ONLY",
         "SELECT COUNT(1) FROM [shop].[dbo].[t]",
+        "EXEC [shop].sys.sp_columns_100 N't', N'dbo'",
+        "EXEC [shop].sys.sp_tables N't'",
+        "EXEC [shop].sys.sp_pkeys N't'",
+        "EXEC [shop].sys.sp_statistics N't'",
     ] {
         assert!(!client.rows(statement).is_empty(), "{statement}");
     }
@@ -185,4 +189,23 @@ fn sql_24_a_login_without_rights_on_the_schema_is_denied() {
     reader.rows("SELECT * FROM dbo.t");
     assert_eq!(reader.error("SELECT COUNT(*) FROM [shop].cdc.change_tables"), 229);
     assert_eq!(reader.error("INSERT t VALUES (1)"), 229);
+}
+
+#[test]
+fn the_capture_job_runs_by_itself_while_the_agent_does() {
+    let server = Emulator::start(&Setup { agent: false, ..Setup::default() }).unwrap();
+    let mut client = Client::to(&server, "");
+    client.rows("CREATE DATABASE shop; USE shop; EXEC sys.sp_cdc_enable_db; EXEC sys.sp_cdc_change_job 'capture', @pollinginterval = 0");
+    client.rows("CREATE TABLE dbo.t (id int PRIMARY KEY)");
+    client.rows(ENABLE);
+    client.rows("INSERT t VALUES (1)");
+    let state = "SELECT status FROM sys.dm_server_services WHERE servicename LIKE N'SQL Server Agent (%'";
+    assert_eq!(client.rows(state), [[int(1)]]);
+    assert_eq!(client.rows("SELECT COUNT(*) FROM cdc.dbo_t_CT"), [[int(0)]]);
+    server.set_agent(true);
+    assert_eq!(client.rows(state), [[int(4)]]);
+    while client.rows("SELECT COUNT(*) FROM cdc.dbo_t_CT") != [[int(1)]] {
+        std::thread::yield_now();
+    }
+    assert_eq!(client.rows("SELECT COUNT(*) FROM sys.dm_cdc_log_scan_sessions WHERE tran_count = 1"), [[int(1)]]);
 }

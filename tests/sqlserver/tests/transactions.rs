@@ -106,7 +106,7 @@ fn kill_ends_a_session() {
 #[test]
 fn t_45_a_database_that_is_offline_cannot_be_read() {
     let server = shop();
-    let (mut one, _) = two(&server);
+    let (one, _) = two(&server);
     let mut master = Client::to(&server, "master");
     master.rows("ALTER DATABASE shop SET OFFLINE WITH ROLLBACK IMMEDIATE");
     assert_eq!(master.error("SELECT * FROM shop.dbo.t"), 942);

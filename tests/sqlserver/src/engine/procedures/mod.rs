@@ -1,6 +1,7 @@
 //! System procedures.
 
 mod capture;
+mod catalog;
 mod text;
 
 use crate::engine::fault::{Outcome, SqlError};
@@ -124,6 +125,9 @@ impl Runner {
             return Ok(status);
         }
         if let Some(status) = self.capture_procedure(&lower, given, answers)? {
+            return Ok(status);
+        }
+        if let Some(status) = self.catalog_procedure(&lower, given, depth, answers)? {
             return Ok(status);
         }
         match lower.as_str() {
