@@ -53,6 +53,10 @@ fn queries_of_every_shape_run() {
             "WITH n AS (SELECT 1 AS i UNION ALL SELECT i + 1 FROM n WHERE i < 4) SELECT COUNT(*) FROM n",
             vec![vec![int(4)]],
         ),
+        (
+            "WITH c AS (SELECT 9 AS id) INSERT a (id) SELECT id FROM c; DELETE a OUTPUT deleted.id WHERE id = 9",
+            vec![vec![int(9)]],
+        ),
         ("SELECT 1 UNION SELECT 1 UNION ALL SELECT 2", vec![vec![int(1)], vec![int(2)]]),
         (
             "SELECT r FROM (SELECT ROW_NUMBER() OVER (PARTITION BY g ORDER BY id DESC) AS r, id FROM a) q WHERE id = 1",
@@ -105,6 +109,7 @@ fn errors_have_the_numbers_of_the_server() {
         ("ROLLBACK", 3903),
         ("SELECT nope(1)", 195),
         ("CREATE TABLE p (id int)", 2714),
+        ("INSERT f VALUES (1), (1); CREATE UNIQUE INDEX x ON f (id)", 1505),
     ] {
         assert_eq!(client.error(statement), number, "{statement}");
     }

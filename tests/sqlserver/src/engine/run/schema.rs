@@ -349,6 +349,18 @@ impl Runner {
             .collect();
         if let Some(columns) = columns {
             let kept = table.kept_name();
+            if index.unique && index.filter.is_none() {
+                let key: Vec<String> = index.key.iter().map(|(id, _)| format!("c{id}")).collect();
+                let text =
+                    format!("SELECT 1 FROM {kept} WHERE _to IS NULL GROUP BY {} HAVING count(*) > 1", key.join(", "));
+                if self.db.prepare(&text)?.exists([])? {
+                    let text = format!(
+                        "The CREATE UNIQUE INDEX statement terminated because a duplicate key was found for the object name '{}.{}' and the index name '{}'.",
+                        table.schema, table.name, index.name
+                    );
+                    return Err(SqlError::new(1505, text).into());
+                }
+            }
             self.db.execute_batch(&format!(
                 "CREATE INDEX IF NOT EXISTS i{}_{} ON {kept} ({})",
                 table.id,

@@ -1,11 +1,12 @@
 //! Statements of control, variables, sessions and transactions.
 
-use sqlparser::ast::{BinaryOperator, Expr, Ident, Value};
+use sqlparser::ast::helpers::attached_token::AttachedToken;
+use sqlparser::ast::{BinaryOperator, Expr, Ident, Value, With};
 use sqlparser::parser::ParserError;
 use sqlparser::tokenizer::Token;
 
 use super::parse::{Parsed, Reader};
-use super::statement::{Act, Argument, Declaration, Declared, Execute, Executed, Name, SetOption, Step};
+use super::statement::{Act, Argument, Declaration, Declared, Execute, Executed, InsertSource, Name, SetOption, Step};
 use crate::session::Isolation;
 
 impl Reader<'_> {
@@ -28,7 +29,8 @@ impl Reader<'_> {
             _ => return self.unexpected("a statement"),
         };
         match word.as_str() {
-            "SELECT" | "WITH" => Ok(Act::Query(self.parser.parse_query()?)),
+            "SELECT" => Ok(Act::Query(self.parser.parse_query()?)),
+            "WITH" => self.with(),
             "INSERT" => self.insert(),
             "UPDATE" => {
                 if self.is_nth_word(1, "STATISTICS") {
@@ -123,6 +125,30 @@ impl Reader<'_> {
             }
             _ => self.unexpected("a statement"),
         }
+    }
+
+    /// Common table expressions before a query or an `INSERT … SELECT`, whose query gets them.
+    fn with(&mut self) -> Parsed<Act> {
+        let token = self.parser.next_token();
+        let cte_tables = self.parser.parse_comma_separated(|p| p.parse_cte())?;
+        let with = With { with_token: AttachedToken(token), recursive: false, cte_tables };
+        if self.is_word("INSERT") {
+            let mut act = self.insert()?;
+            match &mut act {
+                Act::Insert(insert) => match &mut insert.source {
+                    InsertSource::Query(query) if query.with.is_none() => query.with = Some(with),
+                    _ => return self.error("a query after WITH and INSERT"),
+                },
+                _ => return self.unexpected("INSERT"),
+            }
+            return Ok(act);
+        }
+        if !self.is_word("SELECT") && self.parser.peek_token().token != Token::LParen {
+            return self.error("SELECT or INSERT after WITH");
+        }
+        let mut query = self.parser.parse_query()?;
+        query.with = Some(with);
+        Ok(Act::Query(query))
     }
 
     /// Takes so many words and the name that follows.
