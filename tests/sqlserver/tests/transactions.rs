@@ -115,3 +115,17 @@ fn t_45_a_database_that_is_offline_cannot_be_read() {
     master.rows("ALTER DATABASE shop SET ONLINE");
     assert_eq!(master.rows("SELECT COUNT(*) FROM shop.dbo.t"), [[int(2)]]);
 }
+
+#[test]
+fn with_read_committed_snapshot_readers_wait_for_nobody() {
+    let server = shop();
+    let (mut one, mut other) = two(&server);
+    one.rows("ALTER DATABASE shop SET READ_COMMITTED_SNAPSHOT ON");
+    other.rows("BEGIN TRAN; UPDATE t SET v = 11 WHERE id = 1; DELETE t WHERE id = 2");
+    assert_eq!(one.rows("SET LOCK_TIMEOUT 0; BEGIN TRAN; SELECT v FROM t"), [[int(10)], [int(20)]]);
+    assert_eq!(other.rows("SELECT v FROM t"), [[int(11)]]);
+    other.rows("COMMIT");
+    assert_eq!(one.rows("SELECT v FROM t"), [[int(11)]], "each statement sees what is committed by then");
+    one.rows("UPDATE t SET v = 12; COMMIT");
+    assert_eq!(other.rows("SELECT v FROM t"), [[int(12)]]);
+}

@@ -179,7 +179,7 @@ impl Runner {
     ) -> Outcome<T> {
         self.writable()?;
         if !table.is_temporary() {
-            self.see(&[Read { table: table.id, mode: None, hold: false }])?;
+            self.see(&[Read { table: table.id, mode: None, hold: false }], false)?;
             self.engine.locks.take(Target::Table(table.id), mode, self.asker(), &|| self.stopped(answers))?;
         }
         loop {

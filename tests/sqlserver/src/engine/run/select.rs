@@ -88,11 +88,11 @@ impl Runner {
     /// Plans a query; under `SNAPSHOT` what is seen is fixed before.
     pub(crate) fn readable(&mut self, query: &Query, frame: &Frame, _: &mut dyn Answers) -> Outcome<Plan> {
         let plan = self.plan(query, frame)?;
-        self.see(&plan.reads)?.map_or(Ok(plan), |()| self.plan(query, frame))
+        self.see(&plan.reads, true)?.map_or(Ok(plan), |()| self.plan(query, frame))
     }
 
-    /// `Some`: a snapshot was taken now, and what was bound before is to be bound again.
-    pub(crate) fn see(&mut self, reads: &[Read]) -> Outcome<Option<()>> {
+    /// `query`: the statement only reads. `Some`: a snapshot was taken now, and what was bound before is to be bound again.
+    pub(crate) fn see(&mut self, reads: &[Read], query: bool) -> Outcome<Option<()>> {
         let before = self.transaction.as_ref().is_some_and(|t| t.snapshot.is_some());
         if reads.is_empty() {
             return Ok(None);
@@ -100,6 +100,9 @@ impl Runner {
         let world = self.engine.world();
         let databases: Vec<i32> = reads.iter().filter_map(|r| world.table(r.table).map(|(d, _)| d.id)).collect();
         self.take_snapshot(&databases)?;
+        if query {
+            self.take_statement_snapshot(&databases);
+        }
         let after = self.transaction.as_ref().is_some_and(|t| t.snapshot.is_some());
         Ok((before != after).then_some(()))
     }
@@ -239,7 +242,7 @@ impl Runner {
             return Ok(value);
         }
         self.in_transaction(answers, |runner, answers| {
-            let plan = runner.see(&first.reads)?.map_or(Ok(first), |()| plan(runner))?;
+            let plan = runner.see(&first.reads, true)?.map_or(Ok(first), |()| plan(runner))?;
             runner.rows(&plan, answers, keep)
         })?;
         Ok(value)

@@ -23,6 +23,7 @@ impl Runner {
             undo: Vec::new(),
             savepoints: Vec::new(),
             snapshot: None,
+            for_statement: false,
             began: self.engine.local_now(),
             definitions: Vec::new(),
             logged_in: Vec::new(),
@@ -236,6 +237,7 @@ impl Runner {
         if result.is_err() {
             self.take_back(before)?;
         }
+        self.end_statement_snapshot()?;
         match (&result, own) {
             (Ok(_), true) => self.commit_all()?,
             (Err(_), true) => self.roll_back_all()?,
@@ -276,7 +278,39 @@ impl Runner {
                 return Err(SqlError::new(3952, text).into());
             }
         }
-        let Some(transaction) = &mut self.transaction else { return Ok(()) };
+        self.fix_sight();
+        Ok(())
+    }
+
+    /// With `READ_COMMITTED_SNAPSHOT` a query under `READ COMMITTED` sees what was committed when it began, and
+    /// waits for nobody. Queries inside of statements that write still wait.
+    pub(crate) fn take_statement_snapshot(&mut self, databases: &[i32]) {
+        let level = self.state.read(|s| s.isolation);
+        let world = self.engine.world();
+        let wanted = databases.iter().any(|id| world.database_by_id(*id).is_some_and(|d| d.read_committed_snapshot));
+        let free = self.transaction.as_ref().is_some_and(|t| t.snapshot.is_none());
+        if level == Isolation::ReadCommitted && wanted && free {
+            self.fix_sight();
+            if let Some(transaction) = &mut self.transaction {
+                transaction.for_statement = true;
+            }
+        }
+    }
+
+    fn end_statement_snapshot(&mut self) -> Outcome<()> {
+        match &mut self.transaction {
+            Some(transaction) if transaction.for_statement => {
+                transaction.for_statement = false;
+                transaction.snapshot = None;
+                self.engine.snapshots.lock().unwrap_or_else(PoisonError::into_inner).remove(&self.state.id);
+                self.sweep()
+            }
+            _ => Ok(()),
+        }
+    }
+
+    fn fix_sight(&mut self) {
+        let Some(transaction) = &mut self.transaction else { return };
         if transaction.snapshot.is_none() {
             let mut snapshots = self.engine.snapshots.lock().unwrap_or_else(PoisonError::into_inner);
             // First known to those who delete versions, then made.
@@ -286,7 +320,6 @@ impl Runner {
             drop(snapshots);
             transaction.snapshot = Some(Snapshot { next, open });
         }
-        Ok(())
     }
 
     /// What an error does to the transaction ("SET XACT_ABORT", "TRY...CATCH"): a deadlock takes it back, in a

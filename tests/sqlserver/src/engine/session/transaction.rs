@@ -49,6 +49,8 @@ pub(crate) struct Transaction {
     pub(crate) savepoints: Vec<(String, usize)>,
     /// Of `SNAPSHOT`, taken when the first data is read.
     pub(crate) snapshot: Option<Snapshot>,
+    /// The snapshot is of one statement only (`READ_COMMITTED_SNAPSHOT`).
+    pub(crate) for_statement: bool,
     /// `datetime` of the server's clock.
     pub(crate) began: SqlValue,
     /// Databases as they were before their first definition; `None`: created by it.
