@@ -209,3 +209,17 @@ fn the_capture_job_runs_by_itself_while_the_agent_does() {
     }
     assert_eq!(client.rows("SELECT COUNT(*) FROM sys.dm_cdc_log_scan_sessions WHERE tran_count = 1"), [[int(1)]]);
 }
+
+#[test]
+fn sql_15_an_idle_database_has_rows_without_transaction() {
+    let (server, mut client) = captured("id int PRIMARY KEY");
+    client.rows("INSERT t VALUES (1)");
+    server.capture("shop", 500).unwrap();
+    let last = client.rows("SELECT MAX(start_lsn) FROM cdc.lsn_time_mapping");
+    server.idle("shop").unwrap();
+    assert_eq!(client.rows("SELECT MAX(start_lsn) FROM cdc.lsn_time_mapping WHERE tran_id <> 0x00"), last);
+    let rows = client.rows(
+        "SELECT COUNT(*) FROM cdc.lsn_time_mapping WHERE tran_id = 0x00 AND start_lsn = sys.fn_cdc_get_max_lsn()",
+    );
+    assert_eq!(rows, [[int(1)]]);
+}

@@ -104,6 +104,15 @@ impl Emulator {
         runner.clean(database.id, None, Lsn(below), &mut Silence).map_err(|e| failed(&e))
     }
 
+    /// Lets the log of a database go on without changes: `cdc.lsn_time_mapping` gets a row whose `tran_id` is
+    /// 0x00, as the capture process writes it on an idle database.
+    pub fn idle(&self, database: &str) -> anyhow::Result<()> {
+        let found = self.engine.world().database(database);
+        let database = found.ok_or_else(|| anyhow::anyhow!("there is no database {database}: create it first"))?;
+        let mut runner = self.capture.lock().unwrap_or_else(PoisonError::into_inner);
+        runner.mark_idle(database.id, &mut Silence).map_err(|e| failed(&e))
+    }
+
     /// Starts or stops SQL Server Agent.
     pub fn set_agent(&self, running: bool) {
         self.engine.jobs.set_agent(running);

@@ -89,6 +89,11 @@ impl Jobs {
         self.with(|s| s.scans.iter().cloned().collect())
     }
 
+    /// The log was read up to here, without any change.
+    pub(crate) fn reached(&self, database: i32, lsn: Lsn) {
+        self.with(|s| s.captured.insert(database, lsn));
+    }
+
     /// A scan is over. Empty scans in a row are one session, as in the real view.
     pub(crate) fn scanned(&self, mut scan: Scan) {
         self.with(|s| {

@@ -10,9 +10,11 @@ use rusqlite::types::Value;
 use super::capture::Capture;
 use super::job::Scan;
 use crate::engine::fault::Outcome;
+use crate::engine::kinds::stored;
 use crate::engine::log::{Lsn, Operation, unpack};
 use crate::engine::run::{Runner, Writer};
 use crate::session::Answers;
+use crate::types::SqlType;
 
 type Image = Vec<(i32, Value)>;
 
@@ -47,6 +49,35 @@ impl Runner {
             commands,
         });
         Ok(count)
+    }
+
+    /// Notes in `cdc.lsn_time_mapping` how far the log has gone without changes: a row whose `tran_id` is 0x00.
+    pub(crate) fn mark_idle(&mut self, database: i32, answers: &mut dyn Answers) -> Outcome<()> {
+        let world = self.engine.world();
+        let Some(database) = world.database_by_id(database) else { return Ok(()) };
+        let Some(mapping) = database.cdc.as_ref().and_then(|c| database.tables.get(&c.time_mapping)).cloned() else {
+            return Ok(());
+        };
+        let time = self.engine.local_now();
+        let last = self.in_transaction(answers, |runner, _| {
+            runner.db.execute_batch("BEGIN IMMEDIATE")?;
+            let lsn = runner.engine.log.commit();
+            let Some(transaction) = runner.transaction.as_mut() else { return Ok(lsn) };
+            let mut writer = Writer {
+                engine: &runner.engine,
+                db: &runner.db,
+                transaction,
+                database: database.clone(),
+                table: mapping,
+                open: Vec::new(),
+            };
+            let at = stored::encode(&time, &SqlType::DateTime);
+            writer.insert(vec![lsn.stored(), at.clone(), at, Value::Blob(vec![0]), Value::Blob(vec![0; 10])])?;
+            runner.db.execute_batch("COMMIT")?;
+            Ok(lsn)
+        })?;
+        self.engine.jobs.reached(database.id, last);
+        Ok(())
     }
 
     fn scan_in(&mut self, database: i32, most: u32) -> Outcome<(u64, i64, Lsn, Lsn)> {
@@ -142,9 +173,7 @@ fn changes(capture: &Capture, entry: &Entry, commit: &[u8]) -> Vec<Vec<Value>> {
     };
     let all = || capture.mask(|_| true);
     let lob = |at: usize| capture.columns[at].kind.is_lob();
-    let max = |at: usize| {
-        capture.columns[at].kind.is_max() || matches!(capture.columns[at].kind, crate::types::SqlType::Clr(_))
-    };
+    let max = |at: usize| capture.columns[at].kind.is_max() || matches!(capture.columns[at].kind, SqlType::Clr(_));
     match (entry.operation, &entry.before, &entry.after) {
         (Operation::Insert, _, Some(after)) => vec![row(2, all(), after, &|_| true)],
         (Operation::Delete, Some(before), _) => vec![row(1, all(), before, &|at| !lob(at))],
