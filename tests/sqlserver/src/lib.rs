@@ -7,6 +7,7 @@
 //! Every behaviour cites the documentation that it follows; where that is silent, it says so. It does not
 //! model cost, plans or storage.
 
+pub mod engine;
 pub mod session;
 pub mod types;
 pub mod value;

@@ -1,0 +1,8 @@
+//! Types and values: names, sizes, precedence, conversion, and the form in which SQLite keeps them.
+
+pub(crate) mod convert;
+pub(crate) mod decimal;
+pub(crate) mod kind;
+pub(crate) mod stored;
+pub(crate) mod temporal;
+pub(crate) mod text;

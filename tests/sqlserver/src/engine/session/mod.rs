@@ -1,0 +1,4 @@
+//! A session: what others may see of it, and its transaction.
+
+pub(crate) mod state;
+pub(crate) mod transaction;
