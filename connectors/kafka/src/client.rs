@@ -169,7 +169,9 @@ impl Client {
     /// Whether the broker that leads a topic's first partition knows that it does: what the one that was
     /// asked for the topic says may come earlier. Blocks.
     pub(crate) fn is_led(&self, topic: &str, timeout: Duration) -> Result<TopicState, Error> {
-        let client = self.client().ok_or_else(closed)?;
+        // The client keeps for a while that it did not know the topic, unless it asks anew.
+        let state = self.ask_for_topic(topic, timeout)?;
+        let (TopicState::Exists, Some(client)) = (state, self.client()) else { return Ok(state) };
         let asked = client.fetch_watermarks(topic, 0, timeout);
         Ok(match asked.err().and_then(|e| e.rdkafka_error_code()) {
             // An answer, or one that says nothing about it.

@@ -184,6 +184,8 @@ async fn a_transaction_ends_early_when_it_is_large() -> Result<()> {
     let mut sender = Sender::open(shared(), "large", DeliveryMode::Fenced, &slow).await?;
     sender.producer.prepare_topic(&name).await?;
     sender.send_numbers(&name, 0..60_000).await?;
+    // As the encoder: what has gathered leaves as soon as it may.
+    sender.release().await?;
     let heard = sender.heard.until("a commit without a flush", |h| !h.below.is_empty()).await?;
     assert!((32_768..60_000).contains(&heard.below[0]), "{:?}", heard.below);
     sender.flush(LONG).await?;
