@@ -29,6 +29,8 @@ fn allowed() -> BTreeMap<&'static str, BTreeSet<&'static str>> {
         ("base2histogram", &[]),
         // Starts databases and brokers; knows nothing of the product.
         ("thalweg-services", &[]),
+        // A server of its own.
+        ("thalweg-sqlserver-emulator", &[]),
         ("thalweg-tests", &["thalweg-services"]),
         ("thalweg-jepsen", &["thalweg-services"]),
     ];
