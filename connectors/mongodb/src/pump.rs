@@ -434,15 +434,10 @@ impl Pump {
         self.send(Feed::Stream(position)).await?;
         let mut blocking = self.blocking.lock().await;
         loop {
-            let asked = tokio::select! {
-                asked = blocking.recv() => asked,
+            tokio::select! {
+                Some(asked) = blocking.recv() => self.block(link, settings, &asked).await?,
                 // However long nothing is asked for, that is no standstill.
-                () = self.progress.rest(Duration::MAX) => None,
-            };
-            match asked {
-                Some(asked) => self.block(link, settings, &asked).await?,
-                // The reader is gone.
-                None => std::future::pending().await,
+                () = self.progress.rest(Duration::MAX) => {}
             }
         }
     }

@@ -48,6 +48,18 @@ struct Taken {
     read: u64,
     lines: i64,
     since: Instant,
+    /// How long it was at the last look, and since when.
+    length: (u64, Instant),
+}
+
+impl Taken {
+    /// Whether nobody has added to it for so long, now that it has this length.
+    fn rests(&mut self, length: u64, grace: Duration) -> bool {
+        if self.length.0 != length {
+            self.length = (length, Instant::now());
+        }
+        self.length.1.elapsed() >= grace
+    }
 }
 
 impl FileSignals {
@@ -161,11 +173,15 @@ impl FileSignals {
                 return Err(self.failed("read", &e));
             }
         };
-        if text.len() as u64 == MOST_BYTES
-            && let Some(end) = memchr::memrchr(b'\n', &text)
-        {
-            // The rest of the line comes with the next part.
-            text.truncate(end + 1);
+        // The rest of a line comes with the next part, or from a writer that is not done with it.
+        let whole = memchr::memrchr(b'\n', &text).map_or(0, |end| end + 1);
+        let is_part = text.len() as u64 == MOST_BYTES;
+        let to_its_end = match is_part {
+            true => whole == 0,
+            false => taken.rests(taken.read + text.len() as u64, self.grace),
+        };
+        if !to_its_end {
+            text.truncate(whole);
         }
         let signals = parse(&self.path, &text, &mut taken);
         taken.read += text.len() as u64;
@@ -192,7 +208,8 @@ impl SignalChannel for FileSignals {
             };
             self.taken = path.map(|path| {
                 let series = path.file_name().unwrap_or_default().to_string_lossy().into();
-                Taken { path, series, read: 0, lines: 0, since: Instant::now() }
+                let now = Instant::now();
+                Taken { path, series, read: 0, lines: 0, since: now, length: (0, now) }
             });
         }
         self.read().await
@@ -218,6 +235,10 @@ impl SignalChannel for FileSignals {
 
 fn parse(path: &Path, text: &[u8], taken: &mut Taken) -> Vec<Received> {
     let mut signals = Vec::new();
+    // Nothing has no line.
+    if text.is_empty() {
+        return signals;
+    }
     for line in text.strip_suffix(b"\n").unwrap_or(text).split(|b| *b == b'\n').map(<[u8]>::trim_ascii) {
         taken.lines += 1;
         if line.is_empty() {
@@ -299,6 +320,26 @@ mod tests {
         assert!(ids(&mut next).await.is_empty(), "one file after the other");
         next.settle(None).await.unwrap();
         assert_eq!(ids(&mut next).await, ["4"]);
+    }
+
+    /// Whoever had the file open may be in the middle of a line.
+    #[tokio::test]
+    async fn half_a_line_is_none() {
+        let dir = tempfile::tempdir().unwrap();
+        let path = dir.path().join("signals.txt");
+        let mut channel = FileSignals { grace: Duration::from_secs(3_600), ..FileSignals::new(&path, "shop-0") };
+        let mut writer = std::fs::OpenOptions::new().append(true).create(true).open(&path).unwrap();
+        let (both, second) = (line(1) + &line(2), line(2));
+        writer.write_all(&both.as_bytes()[..both.len() - second.len() / 2]).unwrap();
+        assert_eq!(ids(&mut channel).await, ["1"]);
+        assert!(ids(&mut channel).await.is_empty());
+        writer.write_all(&both.as_bytes()[both.len() - second.len() / 2..]).unwrap();
+        let second = channel.poll().await.unwrap();
+        assert_eq!((&*second[0].signal.id, second[0].mark.number), ("2", 2));
+        writer.write_all(line(3).trim_end().as_bytes()).unwrap();
+        assert!(ids(&mut channel).await.is_empty());
+        channel.grace = Duration::ZERO;
+        assert_eq!(ids(&mut channel).await, ["3"]);
     }
 
     /// A line is in the file that is read or in the one that is there then, whenever it is written.

@@ -10,7 +10,7 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Duration;
 
 use tokio::net::TcpStream;
-use tokio::sync::mpsc;
+use tokio::sync::{mpsc, oneshot};
 use tokio_util::sync::CancellationToken;
 use tracing::{debug, error, warn};
 
@@ -87,6 +87,17 @@ async fn run(
     connection.serve().await
 }
 
+/// Starts blocking work at once; `None`: it panicked. What nobody takes any more is dropped on the thread,
+/// so that whoever waits for the threads waits for the end of sessions, too.
+fn on_thread<T: Send + 'static, W: FnOnce() -> T + Send + 'static>(
+    shared: &Shared,
+    work: W,
+) -> impl Future<Output = Option<T>> + use<T, W> {
+    let (tell, told) = oneshot::channel();
+    shared.tasks.spawn_blocking(move || drop(tell.send(work())));
+    async move { told.await.ok() }
+}
+
 type Taken = (Login7, Box<dyn Session>, Greeting);
 
 async fn log_in(shared: &Shared, login: Result<Login7, Malformed>) -> Result<Taken, session::Message> {
@@ -95,9 +106,9 @@ async fn log_in(shared: &Shared, login: Result<Login7, Malformed>) -> Result<Tak
         return Err(obstacle);
     }
     let (server, asked) = (shared.server.clone(), login.login.clone());
-    let answer = shared.tasks.spawn_blocking(move || server.login(&asked)).await;
-    let (session, greeting) = answer.unwrap_or_else(|panic| {
-        error!(%panic, "a login panicked; this is a fault of the emulator");
+    let answer = on_thread(shared, move || server.login(&asked)).await;
+    let (session, greeting) = answer.unwrap_or_else(|| {
+        error!("a login panicked; this is a fault of the emulator");
         Err(welcome::error(17189, FATAL, "SQL Server failed to create a thread to process a new login.".into()))
     })?;
     Ok((login, session, greeting))
@@ -218,7 +229,7 @@ impl Connection {
         let payload = self.outbound.payload();
         let writer = AnswerWriter::new(name, payload, sender, cancelled.clone(), self.transaction);
         let session = self.session.take().ok_or_else(|| io::Error::other("the session is gone"))?;
-        let running = self.shared.tasks.spawn_blocking(move || answer_all(session, calls, reset, writer));
+        let running = on_thread(&self.shared, move || answer_all(session, calls, reset, writer));
         let mut attention = false;
         loop {
             tokio::select! {
@@ -237,8 +248,8 @@ impl Connection {
                 },
             }
         }
-        let (session, finish) = running.await.map_err(|panic| {
-            error!(%panic, "a session panicked; this is a fault of the emulator");
+        let (session, finish) = running.await.ok_or_else(|| {
+            error!("a session panicked; this is a fault of the emulator");
             io::Error::other("the session panicked")
         })?;
         self.session = Some(session);
