@@ -123,8 +123,8 @@ pub fn value_length(kind: u8, bytes: &[u8]) -> Result<usize, Malformed> {
         kind::BINARY => length(bytes)? + 5,
         kind::DOCUMENT | kind::ARRAY | kind::CODE_WITH_SCOPE => length(bytes)?,
         kind::REGEX => {
-            let pattern = c_string(bytes)?.len() + 1;
-            pattern + c_string(&bytes[pattern..])?.len() + 1
+            let (pattern, options) = regex(bytes)?;
+            pattern.len() + options.len() + 2
         }
         _ => return Err(Malformed("unknown type of a value")),
     })
@@ -151,6 +151,23 @@ pub fn int64(value: &[u8]) -> Option<i64> {
 pub fn timestamp(value: &[u8]) -> Option<(u32, u32)> {
     let (increment, rest) = value.split_first_chunk()?;
     Some((u32::from_le_bytes(*rest.first_chunk()?), u32::from_le_bytes(*increment)))
+}
+
+/// A binary value taken apart: subtype and data, of the old generic subtype without the length inside.
+pub fn binary(value: &[u8]) -> Result<(u8, &[u8]), Malformed> {
+    const OLD_GENERIC: u8 = 2;
+    let (&subtype, data) =
+        value.get(4..).and_then(<[u8]>::split_first).ok_or(Malformed("a binary value is too short"))?;
+    Ok(match data.split_at_checked(4) {
+        Some((inner, data)) if subtype == OLD_GENERIC && length(inner) == Ok(data.len()) => (subtype, data),
+        _ => (subtype, data),
+    })
+}
+
+/// The two texts of a regular expression: pattern and options.
+pub fn regex(value: &[u8]) -> Result<(&[u8], &[u8]), Malformed> {
+    let pattern = c_string(value)?;
+    Ok((pattern, c_string(&value[pattern.len() + 1..])?))
 }
 
 /// A code-with-scope value taken apart: code text and scope document.

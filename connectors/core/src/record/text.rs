@@ -4,6 +4,7 @@
 //! is extended JSON). [`Text::Lazy`] keeps the binary form; the JSON converter asks for the
 //! characters already escaped, so the document is transcoded once, straight into the message.
 
+use std::any::Any;
 use std::borrow::Cow;
 use std::fmt;
 use std::sync::Arc;
@@ -17,8 +18,8 @@ pub enum TextForm {
     JsonEscaped,
 }
 
-/// Something that can write itself as UTF-8 text.
-pub trait RenderText: Send + Sync + fmt::Debug {
+/// Something that can write itself as UTF-8 text. Whoever knows the type may ask for what it holds.
+pub trait RenderText: Any + Send + Sync + fmt::Debug {
     fn render(&self, form: TextForm, out: &mut Vec<u8>);
 }
 
@@ -31,6 +32,14 @@ pub enum Text {
 }
 
 impl Text {
+    /// What a lazy text is made from, if it is of this type.
+    pub fn source<T: RenderText>(&self) -> Option<&T> {
+        match self {
+            Self::Lazy(text) => (&**text as &dyn Any).downcast_ref(),
+            _ => None,
+        }
+    }
+
     /// The characters; renders a lazy text.
     pub fn as_str(&self) -> Cow<'_, str> {
         match self {

@@ -12,6 +12,7 @@ mod category;
 mod date;
 mod decimal;
 mod form;
+mod same;
 mod string;
 mod value;
 
@@ -90,6 +91,12 @@ impl Document {
     pub fn new(bytes: Bytes, writer: Writer) -> Result<Self, Malformed> {
         let unique = raw::check(&bytes)?;
         Ok(Self { bytes, writer, unique })
+    }
+
+    /// The BSON, if whoever reads the text as extended JSON gets what is in it: with the same types, the
+    /// same text and the same order. `None` proves nothing.
+    pub fn as_read(&self) -> Option<&[u8]> {
+        (self.unique && same::document(self.writer, &self.bytes)).then_some(&*self.bytes)
     }
 }
 

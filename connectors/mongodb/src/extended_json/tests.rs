@@ -231,6 +231,24 @@ fn printing_shows_no_data() {
     assert!(!format!("{document:?}").contains("s3cret"));
 }
 
+#[test]
+fn documents_that_are_not_read_as_they_are() {
+    let is_same = |document: Bytes, writer| Document::new(document, writer).unwrap().as_read().is_some();
+    let usual = doc! {
+        "_id": ObjectId::new(), "n": 1, "l": 1_i64 << 40, "d": 0.1, "s": "\u{e9}\n", "b": true, "no": null, "u": Bson::Undefined,
+        "at": DateTime::now(), "in": {"a": [1, "x", {}], "$b": 1}, "re": regex("^a", "im"), "dec": "1.50".parse::<Decimal128>().unwrap(),
+    };
+    for writer in WRITERS {
+        assert!(is_same(bytes(&usual), writer), "{writer:?}");
+        for other in [doc! {"$oid": "x"}, doc! {"a": {"$b": 1}}, doc! {"a": Bson::MinKey}, doc! {"a": regex("a", "mi")}]
+        {
+            assert!(!is_same(bytes(&other), writer), "{writer:?}");
+        }
+        assert!(!is_same(raw_value(kind::STRING, b"\x02\0\0\0\xff\0"), writer));
+        assert_eq!(is_same(bytes(&doc! {"a": 1_i64}), writer), matches!(writer, Writer::Strict | Writer::Canonical));
+    }
+}
+
 fn any_value() -> impl Strategy<Value = Bson> {
     let leaf = prop_oneof![
         any::<i32>().prop_map(Bson::Int32),
@@ -284,6 +302,20 @@ proptest! {
             let json: serde_json::Value = serde_json::from_str(&text(&document, writer)).unwrap();
             let names: Vec<_> = json.as_object().unwrap().keys().cloned().collect();
             prop_assert_eq!(names, document.keys().cloned().collect::<Vec<_>>());
+        }
+    }
+
+    /// What is taken for the same is what the text says, type by type and in this order.
+    #[test]
+    fn a_document_that_is_read_as_it_is(document in any_document()) {
+        for writer in WRITERS {
+            let document = Document::new(bytes(&document), writer).unwrap();
+            let mut out = Vec::new();
+            document.render(TextForm::Plain, &mut out);
+            if let Some(same) = document.as_read() {
+                let read = crate::lenient_json::parse_document(std::str::from_utf8(&out).unwrap()).unwrap();
+                prop_assert_eq!(&*bytes(&read), same);
+            }
         }
     }
 

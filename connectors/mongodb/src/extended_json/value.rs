@@ -252,15 +252,7 @@ fn hex(bytes: &[u8], digits: &[u8; 16], out: &mut Vec<u8>) {
 }
 
 fn binary<D: Dialect, F: Form>(bytes: &[u8], out: &mut Vec<u8>) -> Result<(), Malformed> {
-    /// The old generic subtype repeats the length inside.
-    const OLD_BINARY: u8 = 2;
-    let (subtype, mut data) = match bytes.get(4..).and_then(<[u8]>::split_first) {
-        Some((subtype, data)) => (*subtype, data),
-        None => return Err(SHORT),
-    };
-    if subtype == OLD_BINARY && raw::int32(data).is_some_and(|n| usize::try_from(n) == Ok(data.len() - 4)) {
-        data = &data[4..];
-    }
+    let (subtype, data) = raw::binary(bytes)?;
     if D::STRICT {
         put!(F, out, "{\"$binary\": \"");
     } else {
@@ -287,8 +279,7 @@ fn binary<D: Dialect, F: Form>(bytes: &[u8], out: &mut Vec<u8>) -> Result<(), Ma
 }
 
 fn regex<D: Dialect, F: Form>(bytes: &[u8], out: &mut Vec<u8>) -> Result<(), Malformed> {
-    let pattern = raw::c_string(bytes)?;
-    let options = raw::c_string(&bytes[pattern.len() + 1..])?;
+    let (pattern, options) = raw::regex(bytes)?;
     if D::STRICT {
         put!(F, out, "{\"$regex\": ");
     } else {

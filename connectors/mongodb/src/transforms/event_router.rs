@@ -12,7 +12,8 @@ use thalweg_core::transform::options::table;
 use thalweg_core::transform::outbox::{OPTION_COUNT, OutboxNames, OutboxRouter, check, options};
 use thalweg_core::transform::{Fate, Made, SchemaPool, Transform, invalid};
 
-use super::document::{ArrayEncoding, Conversion, parsed_document};
+use super::conversion::{ArrayEncoding, Conversion};
+use super::document::{encoded, parsed_document};
 use super::indented;
 
 const NAMES: OutboxNames = OutboxNames {
@@ -71,7 +72,7 @@ impl MongoEventRouter {
             let text = indented::canonical(payload)?;
             document.insert(&*self.payload, text);
         }
-        let mut fields: Vec<Field> = PLAIN.fields(&document, name)?;
+        let mut fields: Vec<Field> = PLAIN.fields(&encoded(&document)?, name)?;
         if let Some(name) = &self.timestamp
             && let Some(field) = fields.iter_mut().find(|field| *field.name == **name)
         {
@@ -97,7 +98,7 @@ impl MongoEventRouter {
         let mut schema = Schema::new(Type::Struct(fields));
         schema.name = name.map(Into::into);
         let schema = self.rows.shared(schema);
-        let values = PLAIN.values(document, schema.fields());
+        let values = PLAIN.values(&encoded(&document)?, schema.fields())?;
         Ok(Datum::new(schema, Value::Struct(values)))
     }
 }

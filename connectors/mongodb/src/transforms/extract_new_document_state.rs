@@ -3,6 +3,7 @@
 //! An update without the whole document gives the fields it has set, under the names that the server has
 //! for them, without those it has removed, and with `_id`. The key gets the type of the `_id`.
 
+use std::borrow::Cow;
 use std::sync::Arc;
 
 use bson::{Bson, Document, doc};
@@ -20,7 +21,8 @@ use thalweg_core::transform::{
     SchemaPool, Transform, flatten_value, invalid,
 };
 
-use super::document::{ArrayEncoding, Conversion, parsed, parsed_document};
+use super::conversion::{ArrayEncoding, Conversion};
+use super::document::{described, encoded, is_empty, parsed, parsed_document, with_flag};
 
 const DELETED: &str = "__deleted";
 const ID: &str = "_id";
@@ -99,9 +101,9 @@ struct Flattening {
 }
 
 /// What a change event says about its document.
-struct Found {
+struct Found<'a> {
     /// Empty: there is nothing to say.
-    document: Document,
+    document: Cow<'a, [u8]>,
     deleted: bool,
 }
 
@@ -130,36 +132,37 @@ impl ExtractNewDocumentState {
 
     /// A key whose id has its own type.
     fn key(&mut self, id: Bson) -> Result<Datum, Error> {
-        let key = doc! {"id": id};
+        let key = encoded(&doc! {"id": id})?;
         let schema = match self.keys.find(|known| self.conversion.fits(&key, known.fields())) {
             Some(known) => known,
             None => self.keys.shared(Schema::new(Type::Struct(self.conversion.fields(&key, None)?))),
         };
-        let values = self.conversion.values(key, schema.fields());
+        let values = self.conversion.values(&key, schema.fields())?;
         Ok(Datum::new(schema, Value::Struct(values)))
     }
 
-    fn found(&self, schema: &Schema, values: &[Value], id: &Bson) -> Result<Option<Found>, Error> {
+    fn found<'a>(&self, schema: &'a Schema, values: &'a [Value], id: &Bson) -> Result<Option<Found<'a>>, Error> {
         let part = |name: &str| match field(schema, values, name) {
-            Some((_, Value::String(text))) => parsed_document(&text.as_str(), &format!("the field {name}")).map(Some),
+            Some((_, Value::String(text))) => described(text, &format!("the field {name}")).map(Some),
             _ => Ok(None),
         };
+        let own = |document: &Document| encoded(document).map(Cow::Owned);
         if let Some(document) = part("after")? {
             return Ok(Some(Found { document, deleted: false }));
         }
         if let Some((schema, Value::Struct(update))) = field(schema, values, "updateDescription") {
-            return Ok(Some(Found { document: self.partial(schema, update, id)?, deleted: false }));
+            return Ok(Some(Found { document: own(&self.partial(schema, update, id)?)?, deleted: false }));
         }
         match self.deletes {
             DeleteHandling::Drop => Ok(None),
             DeleteHandling::Tombstone | DeleteHandling::DeleteToTombstone => {
-                Ok(Some(Found { document: Document::new(), deleted: true }))
+                Ok(Some(Found { document: own(&Document::new())?, deleted: true }))
             }
             DeleteHandling::Rewrite | DeleteHandling::RewriteWithTombstone => {
                 let document = match part("before")? {
                     Some(before) => before,
-                    None if self.deletes_with_id => doc! {ID: id.clone()},
-                    None => Document::new(),
+                    None if self.deletes_with_id => own(&doc! {ID: id.clone()})?,
+                    None => own(&Document::new())?,
                 };
                 Ok(Some(Found { document, deleted: true }))
             }
@@ -188,22 +191,22 @@ impl ExtractNewDocumentState {
         Ok(document.into_iter().map(|(name, value)| (name.replace('.', &flattening.delimiter), value)).collect())
     }
 
-    fn value(&mut self, document: Document, name: &str, added: Vec<Added>) -> Result<Datum, Error> {
-        if document.is_empty() {
+    fn value(&mut self, document: &[u8], name: &str, added: Vec<Added>) -> Result<Datum, Error> {
+        if is_empty(document) {
             return Ok(Datum::none());
         }
         let name = self.conversion.schema_name(name);
         let known = self.values.find(|known| {
-            let Some((own, more)) = known.fields().split_at_checked(document.len()) else { return false };
+            let own = known.fields().len().checked_sub(added.len());
+            let Some((own, more)) = own.map(|own| known.fields().split_at(own)) else { return false };
             known.name.as_deref() == Some(&*name)
-                && more.len() == added.len()
                 && more.iter().zip(&added).all(|(field, added)| added.is_of(field))
-                && self.conversion.fits(&document, own)
+                && self.conversion.fits(document, own)
         });
         let schema = match known {
             Some(known) => known,
             None => {
-                let mut fields: Vec<Field> = self.conversion.fields(&document, Some(&name))?;
+                let mut fields: Vec<Field> = self.conversion.fields(document, Some(&name))?;
                 for added in &added {
                     if fields.iter().any(|field| field.name == added.name) {
                         let text = format!("Cannot create field because of field name duplication {}", added.name);
@@ -215,7 +218,7 @@ impl ExtractNewDocumentState {
             }
         };
         let own = schema.fields().len() - added.len();
-        let mut values = self.conversion.values(document, &schema.fields()[..own]);
+        let mut values = self.conversion.values(document, &schema.fields()[..own])?;
         values.extend(added.into_iter().map(|added| added.value));
         Ok(Datum::new(schema, Value::Struct(values)))
     }
@@ -255,17 +258,17 @@ impl Transform for ExtractNewDocumentState {
         let id = parsed(&id, "the id of the key")?;
         let Some(Found { mut document, deleted }) = self.found(schema, values, &id)? else { return Ok(Fate::Drop) };
         if self.deletes.rewrites() {
-            document.insert(DELETED, deleted);
+            document = Cow::Owned(with_flag(&document, DELETED, deleted)?);
         }
         let headers = self.headers.of(schema, values)?;
         let headers: Vec<Header> = headers.into_iter().flatten().map(Added::into_header).collect();
-        let added = if document.is_empty() { Vec::new() } else { self.fields.of(schema, values)? };
+        let added = if is_empty(&document) { Vec::new() } else { self.fields.of(schema, values)? };
         let added = added.into_iter().collect::<Result<Vec<Added>, Arc<str>>>();
         let added = added.map_err(|name| invalid(format!("{name} is not a valid field name")))?;
         let name = base_name(schema).unwrap_or_default().to_owned();
         record.headers = self.lists.longer(&record.headers, headers);
         record.key = self.key(id)?;
-        record.value = self.value(document, &name, added)?;
+        record.value = self.value(&document, &name, added)?;
         match &mut self.flatten {
             Some(flattening) => flattening.transform.apply(record),
             None => Ok(Fate::Keep),

@@ -1,9 +1,10 @@
 //! Transforms for the records of this connector, whose documents are texts of extended JSON.
 //!
-//! `document` turns such a text into a struct with a schema that follows from its values. With it
-//! `extract_new_document_state` gives the document of a change event, and `event_router` the message of a
-//! document in an outbox collection, whose payload `indented` writes.
+//! `document` has the BSON that such a text describes, and `conversion` makes it a struct with a schema that
+//! follows from its values. With both `extract_new_document_state` gives the document of a change event, and
+//! `event_router` the message of a document in an outbox collection, whose payload `indented` writes.
 
+mod conversion;
 mod document;
 mod event_router;
 mod extract_new_document_state;

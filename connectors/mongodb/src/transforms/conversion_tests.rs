@@ -1,18 +1,24 @@
 #![allow(clippy::unwrap_used, clippy::expect_used, clippy::panic)]
 use bson::spec::BinarySubtype;
-use bson::{Binary, DateTime, JavaScriptCodeWithScope, Regex, Timestamp, bson, doc};
+use bson::{Binary, Bson, DateTime, Document, JavaScriptCodeWithScope, Regex, Timestamp, bson, doc};
 use proptest::prelude::*;
 use thalweg_core::convert::{Converter, JsonConverter};
 use thalweg_core::record::Datum;
 
+use super::super::document::{encoded, parsed_document};
 use super::*;
 
 const ARRAYS: Conversion = Conversion { arrays: ArrayEncoding::Array, names: NameAdjustment::None };
 const STRUCTS: Conversion = Conversion { arrays: ArrayEncoding::Document, names: NameAdjustment::None };
 
+fn raw(document: &Document) -> Vec<u8> {
+    encoded(document).unwrap()
+}
+
 fn converted(conversion: Conversion, document: Document) -> Result<Datum, Error> {
+    let document = raw(&document);
     let schema = Schema::new(Type::Struct(conversion.fields(&document, Some("n"))?)).named("n");
-    let values = conversion.values(document, schema.fields());
+    let values = conversion.values(&document, schema.fields())?;
     Ok(Datum::new(Arc::new(schema), Value::Struct(values)))
 }
 
@@ -193,6 +199,7 @@ proptest! {
     #[test]
     fn fields_that_fit_are_those_of_the_document(one in shape(), other in shape()) {
         for conversion in [ARRAYS, STRUCTS] {
+            let (one, other) = (raw(&one), raw(&other));
             let fields = conversion.fields(&one, Some("n")).unwrap();
             if conversion.fits(&other, &fields) {
                 prop_assert_eq!(conversion.fields(&other, Some("n")).unwrap(), fields);
@@ -227,7 +234,7 @@ fn the_usual_document_fits() {
     let document = |n: i32| {
         doc! {"_id": bson::oid::ObjectId::new(), "n": n, "o": {"a": {"b": "x"}, "t": ["x"]}, "at": DateTime::now(), "e": [], "no": null}
     };
-    let fields = ARRAYS.fields(&document(1), Some("n")).unwrap();
-    assert!(ARRAYS.fits(&document(2), &fields));
-    assert!(!ARRAYS.fits(&doc! {"_id": 1}, &fields));
+    let fields = ARRAYS.fields(&raw(&document(1)), Some("n")).unwrap();
+    assert!(ARRAYS.fits(&raw(&document(2)), &fields));
+    assert!(!ARRAYS.fits(&raw(&doc! {"_id": 1}), &fields));
 }
