@@ -174,12 +174,12 @@ impl Conversion {
             (kind::DOCUMENT, Type::Struct(fields)) if schema.name.as_deref() != Some(REGEX) => {
                 Ok(!is_empty(element.value) && self.fits_document(element.value, fields)?)
             }
+            (kind::ARRAY, Type::Array(item)) if is_empty(element.value) => Ok(is_leaf(kind::NULL, item)),
+            // Elements that have the same fields share them. Whether those of inner arrays do is not looked at.
             (kind::ARRAY, Type::Array(item)) if self.arrays == ArrayEncoding::Array => {
-                if is_empty(element.value) {
-                    return Ok(is_leaf(kind::NULL, item));
-                }
                 for element in Elements::of(element.value)? {
-                    if !is_leaf(element?.kind, item) {
+                    let element = element?;
+                    if element.kind == kind::ARRAY || !self.fits_value(&element, item)? {
                         return Ok(false);
                     }
                 }

@@ -221,6 +221,13 @@ fn shape() -> impl Strategy<Value = Document> {
         Just(bson!(["x"])),
         Just(bson!([1, 2])),
         Just(bson!([{"a": 1}])),
+        Just(bson!([{"a": 1}, {"a": 2}])),
+        Just(bson!([{"a": [], "b": {"a": [1]}}, {"a": [], "b": {"a": [2]}}])),
+        Just(bson!([{"a": 1, "b": 2}, {"b": 2, "a": 1}])),
+        Just(bson!([{"a": {"a": 1, "b": 1}}, {"a": {"b": 1, "a": 1}}])),
+        Just(bson!([[{"a": 1}]])),
+        Just(bson!([{}])),
+        Just(bson!([{"a": [{"a": 1}]}])),
         Just(bson!({})),
     ];
     let inner = leaf.prop_recursive(2, 4, 2, |inner| {
@@ -232,7 +239,7 @@ fn shape() -> impl Strategy<Value = Document> {
 #[test]
 fn the_usual_document_fits() {
     let document = |n: i32| {
-        doc! {"_id": bson::oid::ObjectId::new(), "n": n, "o": {"a": {"b": "x"}, "t": ["x"]}, "at": DateTime::now(), "e": [], "no": null}
+        doc! {"_id": bson::oid::ObjectId::new(), "n": n, "o": {"a": {"b": "x"}, "t": ["x"]}, "l": [{"sku": "x", "n": n}, {"sku": "y", "n": 1}], "at": DateTime::now(), "e": [], "no": null}
     };
     let fields = ARRAYS.fields(&raw(&document(1)), Some("n")).unwrap();
     assert!(ARRAYS.fits(&raw(&document(2)), &fields));
