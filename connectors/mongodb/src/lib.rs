@@ -20,6 +20,7 @@ mod check;
 mod chunks;
 mod connect;
 mod connector;
+mod copier;
 mod errors;
 pub mod event;
 pub mod extended_json;

@@ -19,6 +19,7 @@ use tracing::{info, warn};
 
 use crate::ad_hoc::BlockingSnapshot;
 use crate::connect;
+use crate::copier::{Copier, Failed};
 use crate::errors::{self, Class};
 use crate::feed::Feed;
 use crate::filter::{NameList, NamespaceFilter, SnapshotSelection};
@@ -30,7 +31,7 @@ use crate::plan::Portion;
 use crate::position::MongoPosition;
 use crate::reply::Budget;
 use crate::shard;
-use crate::snapshot::{self, Copier, Failed};
+use crate::snapshot;
 use crate::spread;
 use crate::start::Known;
 use crate::stream::{ChangeStream, StartAt, StreamSettings};

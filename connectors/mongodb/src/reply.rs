@@ -129,6 +129,14 @@ impl Reply {
     }
 }
 
+impl Reply {
+    /// Instead of one that does not come: there are no more documents.
+    pub(crate) fn end() -> Self {
+        const EMPTY: &[u8] = &[5, 0, 0, 0, 0];
+        Self { documents: Documents::of_array(Bytes::from_static(EMPTY)), token: None, exhausted: true }
+    }
+}
+
 /// Iterator over the documents of a BSON array, each a slice of the shared buffer.
 #[derive(Debug, Clone)]
 pub(crate) struct Documents {

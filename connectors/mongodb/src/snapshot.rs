@@ -1,44 +1,27 @@
-//! Reading whole collections: which ones, how large they are, and their documents as raw replies.
+//! What a snapshot reads: which collections, how large they are, and in which ranges of `_id` a large one
+//! is read, in whose order a snapshot can go on after an interruption.
 //!
-//! Several readers take collections from one list, and of large ones ranges of `_id`, in whose order a
-//! snapshot can go on after an interruption. The documents go into the same channel as the changes later
-//! on, one reply ahead of the decoder. The first error ends all readers. Invariant: whatever member of a
-//! replica set answers, it has all changes up to the time of the position at which the snapshot began, and
-//! a majority has what it answers: one that lags waits until it has caught up. Nothing here decodes a
-//! document.
+//! It does not read them (`copier`).
 
-use std::collections::{BTreeMap, VecDeque};
-use std::panic::AssertUnwindSafe;
+use std::collections::BTreeMap;
 use std::sync::Arc;
-use std::sync::atomic::{AtomicUsize, Ordering};
-use std::time::Duration;
 
-use bson::{Bson, Document, RawDocumentBuf, Timestamp, doc};
+use bson::{Bson, Document, RawDocumentBuf, doc};
 use bytes::Bytes;
-use futures::{FutureExt, StreamExt, TryStreamExt};
+use futures::{StreamExt, TryStreamExt};
 use mongodb::error::Error as ServerError;
-use mongodb::options::{Hint, ReadConcern, ReadPreference, SelectionCriteria};
-use mongodb::raw_batch_cursor::SessionRawBatchCursor;
-use mongodb::{Client, ClientSession, Database};
-use parking_lot::Mutex;
+use mongodb::options::{ReadPreference, SelectionCriteria};
+use mongodb::{Client, Database};
 use sha2::{Digest, Sha256};
 use thalweg_core::position::hex;
 use thalweg_core::snapshot::{Copied, Range, Spread, portion_of};
-use thalweg_core::{Error, Phase};
-use tokio::sync::mpsc;
-use tokio::task::JoinSet;
 use tracing::{info, warn};
 
-use crate::errors;
 use crate::failure::Failure;
-use crate::feed::{Feed, Part};
 use crate::filter::{NamespaceFilter, SnapshotSelection};
 use crate::namespace::Namespace;
 use crate::options::{CaptureScope, MongoConfig};
-use crate::place::bound;
 use crate::plan::Portion;
-use crate::reply::{Budget, Reply};
-use crate::stream::within;
 
 /// Wanted size of one reply: large enough that round trips do not count, small enough that a few of
 /// them in flight do not matter.
@@ -60,9 +43,6 @@ const DOCUMENTS_PER_RANGE: u64 = 5_000;
 /// Documents that are looked at for each bound between ranges.
 const SAMPLES_PER_RANGE: usize = 20;
 
-/// The server ends sessions, and their cursors, that are not used for 30 minutes.
-const SESSION_REFRESH: Duration = Duration::from_secs(300);
-
 /// A collection as the server lists it.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) struct Listed {
@@ -81,30 +61,22 @@ impl Listed {
 #[derive(Debug)]
 pub(crate) struct Source {
     pub(crate) namespace: Arc<Namespace>,
-    filter: Document,
+    pub(crate) filter: Document,
     /// Estimated number of documents; `None`: unknown.
     pub(crate) expected: Option<u64>,
-    batch_size: Option<u32>,
+    pub(crate) batch_size: Option<u32>,
     /// Ranges of `_id` in which it is read; none: as a whole.
-    ranges: Vec<(usize, Range)>,
+    pub(crate) ranges: Vec<(usize, Range)>,
     /// Its end is told when others have read theirs, too.
-    shared: bool,
+    pub(crate) shared: bool,
 }
 
-/// A part of a collection, as a reader takes it from the list.
-struct Unit {
-    source: Arc<Source>,
-    range: Option<(usize, Range)>,
-    /// Parts of the collection that are not read yet.
-    left: Arc<AtomicUsize>,
-}
-
-fn primary() -> SelectionCriteria {
+pub(crate) fn primary() -> SelectionCriteria {
     SelectionCriteria::ReadPreference(ReadPreference::Primary)
 }
 
 /// For reads that may lag: which documents there are does not follow from them.
-fn criteria(client: &Client) -> SelectionCriteria {
+pub(crate) fn criteria(client: &Client) -> SelectionCriteria {
     client.selection_criteria().cloned().unwrap_or_else(primary)
 }
 
@@ -323,177 +295,6 @@ fn number(value: &Bson) -> Option<u64> {
         Bson::Double(n) if *n >= 0.0 => Some(*n as u64),
         _ => None,
     }
-}
-
-/// An error and the collection that was being read.
-#[derive(Debug)]
-pub(crate) struct Failed {
-    pub(crate) namespace: Arc<Namespace>,
-    pub(crate) error: Error,
-}
-
-/// What the readers of one snapshot share.
-#[derive(Clone)]
-pub(crate) struct Copier {
-    pub(crate) client: Client,
-    pub(crate) out: mpsc::Sender<Result<Feed, thalweg_core::Error>>,
-    pub(crate) budget: Arc<Budget>,
-    pub(crate) timeout: Option<Duration>,
-    /// Cluster time up to which changes are before the position at which the snapshot began. Where it is not
-    /// known, the primary is read.
-    pub(crate) begun: Option<Timestamp>,
-    /// Ids of the sessions in use.
-    pub(crate) sessions: Arc<Mutex<Vec<Document>>>,
-}
-
-impl Copier {
-    /// Reads all `sources` with up to `threads` readers. `false`: `replaced` came before the end; nothing
-    /// of this snapshot is handed over any more.
-    pub(crate) async fn copy(
-        self,
-        sources: Vec<Source>,
-        threads: usize,
-        replaced: impl Future<Output = ()>,
-    ) -> Result<bool, Failed> {
-        let mut readers = JoinSet::new();
-        let units: VecDeque<Unit> = sources.into_iter().flat_map(units).collect();
-        let threads = threads.clamp(1, units.len().max(1));
-        let queue = Arc::new(Mutex::new(units));
-        for _ in 0..threads {
-            let (copier, queue) = (self.clone(), queue.clone());
-            readers.spawn(async move {
-                loop {
-                    let Some(unit) = queue.lock().pop_front() else { return Ok(()) };
-                    let namespace = &unit.source.namespace;
-                    let failed = |error| Failed { namespace: namespace.clone(), error };
-                    match AssertUnwindSafe(copier.unit(&unit)).catch_unwind().await {
-                        Ok(read) => read.map_err(|e| failed(errors::error(&e, Phase::Snapshot)))?,
-                        Err(panic) => {
-                            let who = format!("reading {namespace}");
-                            return Err(failed(Error::of_panic(&*panic, &who, Phase::Snapshot)));
-                        }
-                    }
-                    if unit.left.fetch_sub(1, Ordering::AcqRel) == 1 && !unit.source.shared {
-                        // Nobody listens any more: the generation has ended.
-                        let _ = copier.out.send(Ok(Feed::CollectionRead(unit.source.namespace.clone()))).await;
-                    }
-                }
-            });
-        }
-        let keep_alive = self.keep_alive();
-        tokio::pin!(keep_alive, replaced);
-        loop {
-            tokio::select! {
-                ended = readers.join_next() => match ended {
-                    None => return Ok(true),
-                    Some(Ok(Ok(()))) => {}
-                    Some(Ok(Err(failed))) => {
-                        // Nothing of theirs comes behind the word of the failure.
-                        readers.shutdown().await;
-                        return Err(failed);
-                    }
-                    // A panic of a reader is one of the whole.
-                    Some(Err(e)) => if let Ok(panic) = e.try_into_panic() { std::panic::resume_unwind(panic) },
-                },
-                () = &mut replaced => {
-                    readers.shutdown().await;
-                    return Ok(false);
-                }
-                () = &mut keep_alive => {}
-            }
-        }
-    }
-
-    async fn unit(&self, unit: &Unit) -> Result<(), ServerError> {
-        let mut session = self.client.start_session().causal_consistency(self.begun.is_some()).await?;
-        if let Some(begun) = self.begun {
-            // The server answers when it has come so far.
-            session.advance_operation_time(begun);
-        }
-        let id = session.id().clone();
-        self.sessions.lock().push(id.clone());
-        let read = self.read(unit, &mut session).await;
-        self.sessions.lock().retain(|s| *s != id);
-        read
-    }
-
-    async fn read(&self, unit: &Unit, session: &mut ClientSession) -> Result<(), ServerError> {
-        let mut cursor = self.open(unit, session).await?;
-        let mut replies = cursor.stream(session);
-        let mut next = within(self.timeout, async { replies.next().await.transpose() }).await?;
-        let mut delivered = unit.range.as_ref().and_then(|(_, r)| r.from.clone().filter(|_| r.behind));
-        while let Some(batch) = next {
-            let reply = Reply::parse(batch, &self.budget)?;
-            let ended = reply.exhausted;
-            let part = match &unit.range {
-                None => Part::Whole,
-                Some((number, _)) => Part::Range { number: *number, delivered: delivered.take(), ended },
-            };
-            let read = Feed::Read { namespace: unit.source.namespace.clone(), documents: reply.documents, part };
-            let handed_over = self.out.send(Ok(read));
-            if ended {
-                // Nobody listens any more: the generation has ended.
-                let _ = handed_over.await;
-                return Ok(());
-            }
-            // The next reply is on its way while the decoder works on this one.
-            let following = async {
-                self.budget.room().await;
-                within(self.timeout, async { replies.next().await.transpose() }).await
-            };
-            let (sent, following) = tokio::join!(handed_over, following);
-            if sent.is_err() {
-                return Ok(());
-            }
-            next = following?;
-        }
-        Ok(())
-    }
-
-    async fn open(&self, unit: &Unit, session: &mut ClientSession) -> Result<SessionRawBatchCursor, ServerError> {
-        let source = &unit.source;
-        let db = self.client.database(&source.namespace.db);
-        let collection = db.collection::<RawDocumentBuf>(&source.namespace.coll);
-        let from = if self.begun.is_some() { criteria(&self.client) } else { primary() };
-        let mut find = collection.find(source.filter.clone());
-        find = find.selection_criteria(from).read_concern(ReadConcern::majority());
-        if let Some((_, range)) = &unit.range {
-            let by_id = doc! {"_id": 1};
-            find = find.hint(Hint::Keys(by_id.clone())).sort(by_id);
-            if let Some(from) = &range.from {
-                find = find.min(bound(from).map_err(ServerError::custom)?);
-            }
-            if let Some(until) = &range.until {
-                find = find.max(bound(until).map_err(ServerError::custom)?);
-            }
-        }
-        if let Some(batch_size) = source.batch_size {
-            find = find.batch_size(batch_size);
-        }
-        within(self.timeout, find.session(session).batch()).await
-    }
-
-    /// Uses the sessions from time to time: while Kafka is slow, nothing is asked of the server for
-    /// longer than it keeps a session, and the cursors would go with it.
-    async fn keep_alive(&self) {
-        loop {
-            tokio::time::sleep(SESSION_REFRESH).await;
-            let ids = self.sessions.lock().clone();
-            let refresh = doc! {"refreshSessions": ids};
-            if let Err(e) = self.client.database("admin").run_command(refresh).await {
-                warn!(error = errors::text(&e), "sessions of the snapshot could not be refreshed");
-            }
-        }
-    }
-}
-
-/// The parts of a collection, each to be read by one reader.
-fn units(source: Source) -> Vec<Unit> {
-    let ranges = source.ranges.clone();
-    let source = Arc::new(source);
-    let left = Arc::new(AtomicUsize::new(ranges.len().max(1)));
-    let unit = |range| Unit { source: source.clone(), range, left: left.clone() };
-    if ranges.is_empty() { vec![unit(None)] } else { ranges.into_iter().map(|range| unit(Some(range))).collect() }
 }
 
 #[cfg(test)]
