@@ -6,7 +6,8 @@
 //! class is open, or the last round is young (P3); a unit goes to the least loaded node, then to the
 //! one with the fewest units of its connector, then to the lowest id (P4); nodes that drain, are lost
 //! or lag get nothing and count for no quota (P5); paused and failed units count (P7); the same input
-//! gives the same output (P8); a new task set starts after the whole old one has ended (P9).
+//! gives the same output (P8); nothing of a new task set starts before all of the old one that is not a part
+//! of the new one as well has ended (P9).
 //!
 //! Files in the order of the steps: `wait` says how long a free unit has to stay free; `board` is who
 //! holds how much; `balance` picks what to take back.

@@ -61,7 +61,9 @@ pub(super) fn before_placing(input: &PlanInput<'_>, board: &Board, unit: &Unit, 
 /// opened its producer, if both have transactional ones. That does not help against the old owner of
 /// another task of an earlier set, whose partitions the new one may have got: there the wait is the
 /// same as in `plain` mode. A wait that an owner was told and did not live to see through is its
-/// successor's.
+/// successor's. A task that was placed in this set before, or in an earlier one that had it unchanged,
+/// has the partitions that it had then: it waits for its own predecessor only, and that one has waited
+/// for all others.
 pub(super) fn before_sending(
     input: &PlanInput<'_>,
     unit: &Unit,
@@ -72,17 +74,17 @@ pub(super) fn before_sending(
         return Duration::ZERO;
     }
     let revision = input.state.connectors.get(&unit.connector).map_or(0, |c| c.tasks_revision);
-    let is_first_of_set = present.is_none_or(|p| p.tasks_revision != revision);
+    if let Some(own) = present.filter(|p| p.tasks_revision == revision) {
+        let is_refused = own.mode == Delivery::Fenced && mode == Delivery::Fenced;
+        return if is_refused { told_left(input, own) } else { sends_end_in(input, own) };
+    }
     let rows = input.state.task_placements(&unit.connector);
-    rows.map(|(other, placement)| {
-        let is_refused = placement.mode == Delivery::Fenced && mode == Delivery::Fenced;
-        if placement.tasks_revision != revision || (other == unit && !is_refused) {
-            sends_end_in(input, placement)
-        } else if other == unit || (is_first_of_set && placement.is_held()) {
-            // The second: what the rest of this set was told to wait for may no longer be on record.
+    rows.map(|(_, placement)| {
+        if placement.tasks_revision == revision {
+            // What the rest of this set was told to wait for may no longer be on record.
             told_left(input, placement)
         } else {
-            Duration::ZERO
+            sends_end_in(input, placement)
         }
     })
     .max()

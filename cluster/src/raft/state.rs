@@ -125,7 +125,7 @@ pub struct Connector {
     pub tasks_from: u64,
     /// Index of the last request to restart the connector object; 0 = none.
     pub restart: u64,
-    /// The same for tasks, where there was one since the set was made.
+    /// The same for tasks, where there was one since the task was made.
     pub task_restarts: BTreeMap<u32, u64>,
 }
 
@@ -135,7 +135,7 @@ pub struct Placement {
     pub incarnation: u64,
     /// Index of the `Assign`.
     pub epoch: u64,
-    /// Task set the placement belongs to; 0 for connector objects.
+    /// Newest task set that has the task as the placement's owner was given it; 0 for connector objects.
     pub tasks_revision: u64,
     pub mode: Delivery,
     pub fence_wait_ms: u64,
