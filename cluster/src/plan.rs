@@ -167,16 +167,21 @@ impl Plan {
 
 fn assign(input: &PlanInput<'_>, unit: &Unit, present: Option<&Placement>, node: NodeId) -> Command {
     let mode = mode_of(input, unit);
-    let fence_wait = wait::before_sending(input, unit, present, mode);
+    let silence = wait::before_sending(input, unit, present, mode);
     CommandV1::Assign {
         unit: unit.clone(),
         node,
         incarnation: input.state.nodes.get(&node).map_or(0, |n| n.incarnation),
         previous: present.map_or(0, |p| p.epoch),
         mode,
-        fence_wait_ms: u64::try_from(fence_wait.as_millis()).unwrap_or(u64::MAX),
+        fence_wait_ms: millis(silence.wait),
+        late_sends_ms: millis(silence.late_sends),
     }
     .into()
+}
+
+fn millis(duration: Duration) -> u64 {
+    u64::try_from(duration.as_millis()).unwrap_or(u64::MAX)
 }
 
 /// What the connector's raw configuration asks for. A reference that only a node can resolve counts

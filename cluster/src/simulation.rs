@@ -777,7 +777,7 @@ fn named(c: u8) -> crate::raft::Name {
 }
 
 proptest! {
-    #![proptest_config(ProptestConfig { cases: 3000, ..ProptestConfig::default() })]
+    #![proptest_config(ProptestConfig { cases: 24, ..ProptestConfig::default() })]
 
     /// CLU-01, CLU-02, CLU-04, G2, G5 to G8, J6, J8.
     #[test]

@@ -198,8 +198,9 @@ mod tests {
         Properties::from([("mongodb.connection.string", "mongodb://r/")])
     }
 
-    fn tasks(groups: &[&str]) -> Vec<Properties> {
-        let groups: Vec<Vec<Shard>> = groups.iter().map(|group| shards(group)).collect();
+    /// Configurations of tasks with these shards, one letter each.
+    fn tasks(groups: &str) -> Vec<Properties> {
+        let groups: Vec<Vec<Shard>> = groups.split('|').map(shards).collect();
         by_shard(&config(), &groups).unwrap()
     }
 
@@ -207,27 +208,28 @@ mod tests {
     fn shards_stay_with_their_tasks() {
         for (present, listed, max, expected) in [
             // One that comes gets a task of its own,
-            (&["a", "c"][..], "abc", 3, &["a", "c", "b"][..]),
+            ("a|c", "abc", 3, "a|c|b"),
             // and that task is the only one that goes with it.
-            (&["a", "c", "b"], "ac", 3, &["a", "c"]),
+            ("a|c|b", "ac", 3, "a|c"),
             // A task in the middle keeps its number, and is the first to get another shard.
-            (&["a", "b", "c"], "ac", 3, &["a", "", "c"]),
-            (&["a", "", "c"], "acd", 4, &["a", "d", "c"]),
-            (&["a", "", "c"], "acde", 4, &["a", "d", "c", "e"]),
+            ("a|b|c", "ac", 3, "a||c"),
+            ("a||c", "acd", 4, "a|d|c"),
+            ("a||c", "acde", 4, "a|d|c|e"),
             // Tasks without shards behind the last one are none.
-            (&["a", "b", "c"], "a", 3, &["a"]),
-            (&["a", "b", "c"], "", 3, &[]),
+            ("a|b|c", "a", 3, "a"),
+            ("a|b|c", "", 3, ""),
             // With fewer tasks than shards: the one with the fewest, and the first of several.
-            (&["ab", "cd", "e"], "abcdef", 3, &["ab", "cd", "ef"]),
-            (&["ac", "e"], "aceb", 2, &["ac", "be"]),
-            (&["ac", "be"], "abcef", 2, &["acf", "be"]),
-            (&["ab", "cd"], "ab", 2, &["ab"]),
+            ("ab|cd|e", "abcdef", 3, "ab|cd|ef"),
+            ("ac|e", "aceb", 2, "ac|be"),
+            ("ac|be", "abcef", 2, "acf|be"),
+            ("ab|cd", "ab", 2, "ab"),
             // In place of one that goes another comes.
-            (&["a", "b"], "ac", 2, &["a", "c"]),
-            // What there was before is no help.
-            (&["a", "b", "c"], "abcd", 2, &["ab", "cd"]),
+            ("a|b", "ac", 2, "a|c"),
+            // With more tasks than may be, everything is spread anew.
+            ("a|b|c", "abcd", 2, "ab|cd"),
         ] {
-            assert_eq!(names(&distribute(&tasks(present), shards(listed), max)), expected, "{present:?} {listed}");
+            let groups = distribute(&tasks(present), shards(listed), max);
+            assert_eq!(names(&groups).join("|"), expected, "{present} and {listed}");
         }
         let others = whole_cluster(&config(), 2);
         assert_eq!(names(&distribute(&others, shards("ab"), 2)), ["a", "b"], "those of the whole cluster");
@@ -235,7 +237,7 @@ mod tests {
 
     #[test]
     fn other_hosts_of_a_shard_change_its_task_only() {
-        let before = tasks(&["a", "b"]);
+        let before = tasks("a|b");
         let mut listed = shards("abc");
         listed[1].hosts = "elsewhere:1".into();
         let after = by_shard(&config(), &distribute(&before, listed, 3)).unwrap();

@@ -198,13 +198,33 @@ fn what_a_part_of_a_set_was_told_counts_for_the_rest_after_it_is_lost() {
     let stays = place(&desk, &owner);
     let next = (1..=3).find(|node| ![lost, stays].contains(node)).unwrap();
     let mut command = desk.w.assign_command(&first, next);
-    if let CommandV1::Assign { fence_wait_ms, .. } = &mut command {
-        *fence_wait_ms = fence_waits(&desk.plan()).into_iter().find(|(unit, _)| *unit == first).unwrap().1;
-        assert_eq!(*fence_wait_ms, 10_000);
+    if let CommandV1::Assign { fence_wait_ms, late_sends_ms, .. } = &mut command {
+        (*fence_wait_ms, *late_sends_ms) = (10_000, 10_000);
+        let planned = fence_waits(&desk.plan()).into_iter().find(|(unit, _)| *unit == first).unwrap().1;
+        assert_eq!(planned, 10_000);
     }
     desk.w.ok(command);
     desk.w.expire(next, true, 0);
     desk.ready.remove(&next);
     let waits = fence_waits(&desk.plan());
     assert_eq!(waits.iter().find(|(unit, _)| *unit == second).map(|(_, wait)| *wait), Some(10_000), "{waits:?}");
+}
+
+/// The broker shuts out the old owner when the new one has opened its producer. If that one is taken back
+/// before, whoever gets its partitions as another task knows that nobody was shut out.
+#[test]
+fn an_owner_that_may_not_have_shut_out_the_one_before_passes_that_on() {
+    for known in [0, 4_000] {
+        let mut desk = lost("fenced", false);
+        assert_eq!(task_waits(&desk.step()), [0]);
+        let owners: Vec<u64> = desk.w.state.placements.values().map(|p| p.epoch).collect();
+        let age = Age { known: Duration::from_millis(known), free: Duration::ZERO };
+        desk.w.publish("c", World::tasks(2, "b"));
+        desk.release_all();
+        desk.ages = owners.into_iter().map(|epoch| (epoch, age)).collect();
+        assert_eq!(task_waits(&desk.plan()), [10_000 - known; 2]);
+        // Also if it goes with the set.
+        desk.w.publish("c", World::tasks(1, "c"));
+        assert_eq!(task_waits(&desk.step()), [10_000 - known]);
+    }
 }

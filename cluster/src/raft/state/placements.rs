@@ -20,7 +20,7 @@ impl State {
         incarnation: u64,
         previous: u64,
         mode: Delivery,
-        fence_wait_ms: u64,
+        (fence_wait_ms, late_sends_ms): (u64, u64),
     ) -> Result<Reply, Refusal> {
         let connector =
             self.connectors.get(&unit.connector).ok_or_else(|| Refusal::UnknownConnector(unit.connector.clone()))?;
@@ -51,8 +51,16 @@ impl State {
                 return Err(Refusal::NotFree(unit.clone()));
             }
         }
-        let placement =
-            Placement { node, incarnation, epoch: index, tasks_revision, mode, fence_wait_ms, phase: Phase::Assigned };
+        let placement = Placement {
+            node,
+            incarnation,
+            epoch: index,
+            tasks_revision,
+            mode,
+            fence_wait_ms,
+            late_sends_ms,
+            phase: Phase::Assigned,
+        };
         self.placements.insert(unit.clone(), placement);
         Ok(Reply::Assigned { epoch: index })
     }
@@ -109,10 +117,10 @@ impl State {
         }
     }
 
-    /// A released placement without a unit goes, unless its owner had been told to wait for an earlier
-    /// one's last sends: that has to be known to whoever gets its partitions.
+    /// A released placement without a unit goes, unless an earlier owner's last sends might have arrived
+    /// since its `Assign`: that has to be known to whoever gets its partitions.
     pub(super) fn drop_if_done(&mut self, unit: &Unit) {
-        let is_done = |p: &Placement| p.phase == Phase::Released && p.fence_wait_ms == 0;
+        let is_done = |p: &Placement| p.phase == Phase::Released && p.late_sends_ms == 0;
         if !self.exists(unit) && self.placements.get(unit).is_some_and(is_done) {
             self.placements.remove(unit);
         }

@@ -188,6 +188,7 @@ fn fill(w: &World, attempt: &Try) -> Command {
                 incarnation: incarnation(node),
                 mode: Delivery::Fenced,
                 fence_wait_ms: 0,
+                late_sends_ms: 0,
             }
         }
         Try::Revoke { unit, off } => {
