@@ -251,7 +251,8 @@ async fn plan(node: Arc<NodeContext>, memory: Arc<UnitMemory>, assignment: Assig
     memory.set_class(connector.plugin().class, connector.plugin().version);
     let settings = UnitSettings::read(&config)?;
     let at = Instant::now();
-    let mut tasks = connector.plan_tasks(&config, settings.tasks_max).await?;
+    let present = node.port.tasks(&name, assignment.config_revision);
+    let mut tasks = connector.plan_tasks(&config, settings.tasks_max, &present).await?;
     let mut note = None;
     if tasks.len() > settings.tasks_max {
         let text =

@@ -116,7 +116,12 @@ pub trait ClusterPort: Send + Sync + 'static {
     /// A revoked unit has drained, committed and stopped.
     fn released(&self, unit: &UnitId, epoch: Epoch);
 
-    /// Publishes a connector's task configurations (raw, references unresolved). Only if they differ from the present.
+    /// A connector's task configurations as they are published, if they were planned from this revision of
+    /// its configuration.
+    fn tasks(&self, connector: &Arc<str>, config_revision: u64) -> Vec<Properties>;
+
+    /// Publishes a connector's task configurations (raw, references unresolved). Only if they differ from the present;
+    /// a task whose own do not differ goes on.
     async fn publish_tasks(
         &self,
         connector: &Arc<str>,

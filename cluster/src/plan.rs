@@ -6,7 +6,8 @@
 //! class is open, or the last round is young (P3); a unit goes to the least loaded node, then to the
 //! one with the fewest units of its connector, then to the lowest id (P4); nodes that drain, are lost
 //! or lag get nothing and count for no quota (P5); paused and failed units count (P7); the same input
-//! gives the same output (P8); a new task set starts after the whole old one has ended (P9).
+//! gives the same output (P8); nothing of a new task set starts before all of the old one that is not a part
+//! of the new one as well has ended (P9).
 //!
 //! Files in the order of the steps: `wait` says how long a free unit has to stay free; `board` is who
 //! holds how much; `balance` picks what to take back.
@@ -166,16 +167,21 @@ impl Plan {
 
 fn assign(input: &PlanInput<'_>, unit: &Unit, present: Option<&Placement>, node: NodeId) -> Command {
     let mode = mode_of(input, unit);
-    let fence_wait = wait::before_sending(input, unit, present, mode);
+    let silence = wait::before_sending(input, unit, present, mode);
     CommandV1::Assign {
         unit: unit.clone(),
         node,
         incarnation: input.state.nodes.get(&node).map_or(0, |n| n.incarnation),
         previous: present.map_or(0, |p| p.epoch),
         mode,
-        fence_wait_ms: u64::try_from(fence_wait.as_millis()).unwrap_or(u64::MAX),
+        fence_wait_ms: millis(silence.wait),
+        late_sends_ms: millis(silence.late_sends),
     }
     .into()
+}
+
+fn millis(duration: Duration) -> u64 {
+    u64::try_from(duration.as_millis()).unwrap_or(u64::MAX)
 }
 
 /// What the connector's raw configuration asks for. A reference that only a node can resolve counts

@@ -47,6 +47,12 @@ impl ClusterPort for NodePort {
         self.reports.released(unit, epoch);
     }
 
+    fn tasks(&self, connector: &Arc<str>, config_revision: u64) -> Vec<Properties> {
+        let state = self.view.read();
+        let known = state.connectors.get(connector).filter(|known| known.tasks_from == config_revision);
+        known.map(|known| known.tasks.clone()).unwrap_or_default()
+    }
+
     async fn publish_tasks(
         &self,
         connector: &Arc<str>,

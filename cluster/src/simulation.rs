@@ -25,12 +25,12 @@ use crate::lease::{BootInstant, Clock, Grant, LeaseGuard};
 use crate::raft::command::{Command, CommandV1, DrainMode, Expect, OffsetItem, TargetState};
 use crate::raft::state::world::{World, about, name, partition};
 use crate::raft::state::{NodeState, Phase};
-use crate::raft::{Leadership, NodeId, Reply, State, Unit};
+use crate::raft::{Leadership, Name, NodeId, Reply, State, Unit};
 
 const TICK: u64 = 20;
 const NODES: u64 = 4;
 const CONNECTORS: u8 = 3;
-/// Source partitions of each connector; partition p belongs to task p mod (number of tasks).
+/// Source partitions of each connector; partition p belongs to task p mod (number of tasks) at first.
 const PARTITIONS: usize = 4;
 /// A send may arrive this much later, if its process lives on.
 const IN_FLIGHT: u64 = 10_000;
@@ -61,6 +61,8 @@ enum Event {
     Leave(u64),
     Transfer,
     Put(u8, usize, bool),
+    /// A partition becomes a task's, while the others stay where they are.
+    Move(u8, usize, usize),
     Delete(u8),
     Target(u8, bool),
 }
@@ -78,6 +80,7 @@ fn event() -> impl Strategy<Value = Event> {
         1 => node.prop_map(Event::Leave),
         1 => Just(Event::Transfer),
         5 => (connector.clone(), 1usize..4, any::<bool>()).prop_map(|(c, t, plain)| Event::Put(c, t, plain)),
+        5 => (connector.clone(), 0..PARTITIONS, 0usize..4).prop_map(|(c, p, t)| Event::Move(c, p, t)),
         1 => connector.clone().prop_map(Event::Delete),
         2 => (connector, any::<bool>()).prop_map(|(c, stop)| Event::Target(c, stop)),
     ]
@@ -164,6 +167,8 @@ struct Sim {
     next_step: u64,
     planned: u64,
     gone: BTreeMap<NodeId, Gone>,
+    /// Partitions of each task, as connector objects see their sources.
+    sources: BTreeMap<Name, Vec<BTreeSet<usize>>>,
     letters: BTreeMap<(u64, u64), Letter>,
     posted: u64,
     noise: Noise,
@@ -186,6 +191,7 @@ impl Sim {
             next_step: 0,
             planned: 0,
             gone: BTreeMap::new(),
+            sources: BTreeMap::new(),
             letters: BTreeMap::new(),
             posted: 0,
             noise: Noise(seed),
@@ -284,9 +290,18 @@ impl Sim {
             Event::Transfer => self.leader = None,
             Event::Put(c, tasks, plain) => {
                 let mode = if plain { "plain" } else { "fenced" };
-                let config = Properties::from([("thalweg.delivery", mode), ("tasks", tasks.to_string().as_str())]);
+                let parts_of = |task| (0..PARTITIONS).filter(|part| part % tasks == task).collect();
+                self.sources.insert(named(c), (0..tasks).map(parts_of).collect());
+                let config = Properties::from([("thalweg.delivery", mode)]);
                 let target = TargetState::Started;
                 self.user(CommandV1::PutConnector { name: named(c), config, target, expect: Expect::Any });
+            }
+            Event::Move(c, part, to) => {
+                let Some(tasks) = self.sources.get_mut(&named(c)) else { return };
+                tasks.resize(tasks.len().max(to + 1), BTreeSet::new());
+                tasks.iter_mut().for_each(|parts| parts.retain(|other| *other != part));
+                tasks[to].insert(part);
+                while tasks.pop_if(|parts| parts.is_empty()).is_some() {}
             }
             Event::Delete(c) => self.user(CommandV1::DeleteConnector { name: named(c) }),
             Event::Target(c, stop) => {
@@ -555,7 +570,7 @@ impl Sim {
         let now = self.base + Duration::from_millis(self.now);
         for a in &p.placed {
             let Some(run) = p.runs.get(&a.unit) else { continue };
-            let UnitId::Task(connector, task) = &a.unit else { continue };
+            let UnitId::Task(connector, _) = &a.unit else { continue };
             if run.drained.is_some() || a.send_after.is_some_and(|after| now < after) {
                 continue;
             }
@@ -563,8 +578,8 @@ impl Sim {
             if self.now < run.started + 60 {
                 continue;
             }
-            let tasks: usize = a.config.get("of").unwrap().parse().unwrap();
-            for part in (0..PARTITIONS).filter(|part| part % tasks == *task as usize) {
+            let parts = a.config.get("parts").unwrap().chars();
+            for part in parts.map(|digit| digit.to_digit(10).unwrap() as usize) {
                 let fenced = a.mode == DeliveryMode::Fenced;
                 self.audit.sent(
                     (connector.to_string(), part),
@@ -613,7 +628,7 @@ impl Sim {
         }
     }
 
-    /// The connector object plans its tasks again when its configuration is new.
+    /// The connector object plans its tasks again when its configuration is new, or its source another.
     fn publish(&mut self, p: &Process, up: bool) {
         if !(up && self.leader.is_some()) {
             return;
@@ -621,12 +636,16 @@ impl Sim {
         for a in &p.placed {
             let UnitId::Connector(connector) = &a.unit else { continue };
             let Some(known) = p.seen.connectors.get(connector) else { continue };
-            let due = !a.revoked && known.target == TargetState::Started && known.tasks_from != known.revision;
+            let config_of = |parts: &BTreeSet<usize>| {
+                let parts: String = parts.iter().map(ToString::to_string).collect();
+                Properties::from([("parts", parts.as_str())])
+            };
+            let tasks: Vec<Properties> = self.sources[connector].iter().map(config_of).collect();
+            let news = known.tasks_from != known.revision || known.tasks != tasks;
+            let due = !a.revoked && known.target == TargetState::Started && news;
             if !due || !p.runs.contains_key(&a.unit) {
                 continue;
             }
-            let count: usize = known.config.get("tasks").unwrap().parse().unwrap();
-            let tasks = (0..count).map(|_| Properties::from([("of", count.to_string().as_str())])).collect();
             let (name, epoch, config_revision) = (connector.clone(), a.epoch.0, known.revision);
             self.write(CommandV1::ReplaceTasks { name, epoch, config_revision, tasks });
         }
@@ -781,6 +800,39 @@ proptest! {
         sim.heal();
         sim.check_health();
         prop_assert!(sim.audit.sends > 0 && sim.audit.commits > 0);
+    }
+}
+
+/// A partition that comes or goes leaves the tasks of the others as they are, also if a node is lost at
+/// that moment.
+#[test]
+fn what_becomes_of_one_partition_is_nothing_to_the_tasks_of_others() {
+    for kills in [false, true] {
+        let mut sim = Sim::new(11, Office::default());
+        sim.run_for(3_000);
+        sim.happen(&Event::Put(0, PARTITIONS, true));
+        sim.run_for(15_000);
+        let unit = |task| Unit::task(named(0), task);
+        let placed =
+            |sim: &Sim, task| sim.world.state.placements.get(&unit(task)).map(|p| (p.node, p.epoch, p.fence_wait_ms));
+        let before: Vec<_> = (0..2).map(|task| placed(&sim, task).unwrap()).collect();
+        let moved: Vec<_> = (2..4).map(|task| placed(&sim, task).unwrap()).collect();
+        // The third task gets what the last one has, and that one goes.
+        sim.happen(&Event::Move(0, 3, 2));
+        if kills {
+            sim.happen(&Event::Kill(moved[1].0));
+        }
+        sim.run_for(20_000);
+        for (task, before) in (0..).zip(&before) {
+            if before.0 != moved[1].0 || !kills {
+                assert_eq!(placed(&sim, task).as_ref(), Some(before), "task {task}");
+            }
+        }
+        let (_, epoch, wait) = placed(&sim, 2).unwrap();
+        assert!(epoch > moved[0].1 && (wait > 0) == kills, "epoch {epoch}, wait {wait}");
+        assert_eq!(placed(&sim, 3), None);
+        // The audit has seen to it that it did not begin too early.
+        assert!(sim.audit.senders[&("c0".to_owned(), 3)].iter().any(|s| s.unit == unit(2)));
     }
 }
 

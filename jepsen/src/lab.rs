@@ -18,11 +18,12 @@ use crate::writer::orders_of;
 
 /// Connectors of a run, one database and collection each; with shards there is one.
 const CONNECTORS: usize = 3;
-/// Replica sets of the shards. The one in the middle comes and goes, so that the numbers of the tasks
-/// behind it change.
+/// Replica sets of the shards. The one in the middle of their order comes and goes.
 const SHARDS: [&str; 3] = ["rsA", "rsB", "rsC"];
 /// Which one comes and goes.
 pub const GUEST: usize = 1;
+/// Its task, behind those of the shards that stay.
+pub const GUEST_TASK: u64 = SHARDS.len() as u64 - 1;
 /// Keys of a shard begin at its number times this.
 pub const SHARD_KEYS: i64 = 1_000_000;
 /// Bytes a second of each link to the source while an initial snapshot is read.

@@ -92,7 +92,8 @@ async fn an_initial_snapshot_goes_on_when_nodes_die() -> Result<()> {
 
 #[tokio::test(flavor = "multi_thread")]
 async fn shards_come_and_go_without_disturbing_the_others() -> Result<()> {
-    holds(Scenario::Shards, 12, &[Fault::Reshard, Fault::ReshardKill]).await
+    // Long enough for both.
+    holds(Scenario::Shards, 20, &[Fault::Reshard, Fault::ReshardKill]).await
 }
 
 #[tokio::test(flavor = "multi_thread")]

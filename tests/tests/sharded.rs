@@ -1,6 +1,6 @@
 //! A connector with several tasks, one for each shard, on the nodes of one cluster.
 
-use std::collections::BTreeSet;
+use std::collections::{BTreeMap, BTreeSet};
 use std::time::Duration;
 
 use anyhow::{Context, Result};
@@ -9,7 +9,7 @@ use rdkafka::ClientConfig;
 use rdkafka::admin::{AdminClient, AdminOptions, NewTopic, TopicReplication};
 use rdkafka::client::DefaultClientContext;
 use serde_json::Value;
-use thalweg_tests::{Broker, BrokerOptions, Cluster, MemberOptions, ReplicaSet, Router, Shards, Topic, until};
+use thalweg_tests::{Broker, BrokerOptions, Cluster, MemberOptions, ReplicaSet, Rest, Router, Shards, Topic, until};
 
 use crate::shared::{connector, unique, with};
 
@@ -21,6 +21,26 @@ async fn create_topic(broker: &Broker, name: &str) -> Result<()> {
     let topic = NewTopic::new(name, 1, TopicReplication::Fixed(1));
     let made = admin.create_topics([&topic], &AdminOptions::new()).await?;
     made.into_iter().next().context("no answer")?.map_err(|(name, code)| anyhow::anyhow!("{name}: {code}"))?;
+    Ok(())
+}
+
+async fn sets() -> Result<Vec<ReplicaSet>> {
+    let mut sets = Vec::new();
+    for shard in ["rsA", "rsB", "rsC"] {
+        sets.push(ReplicaSet::start(shard, 1, &MemberOptions::default()).await?);
+    }
+    Ok(sets)
+}
+
+fn listed(sets: &[ReplicaSet], which: &[usize]) -> Shards {
+    let line = |set: &ReplicaSet| (set.name.clone(), format!("{}/{}", set.name, set.members[0].address()));
+    Shards::Are(which.iter().map(|shard| line(&sets[*shard])).collect())
+}
+
+/// Into the collection that only this shard has.
+async fn insert(sets: &[ReplicaSet], database: &str, shard: usize, id: i32) -> Result<()> {
+    let collection = sets[shard].client().await?.database(database).collection::<Document>(&format!("c{shard}"));
+    collection.insert_one(doc! {"_id": id}).await?;
     Ok(())
 }
 
@@ -38,19 +58,10 @@ async fn run_01_only_the_failed_one_of_three_tasks_is_restarted() -> Result<()> 
     let settings = vec![("auto.create.topics.enable".to_owned(), "false".to_owned())];
     let broker = Broker::with(BrokerOptions { settings, ..Default::default() }).await?;
     let (name, database) = (unique("shards"), unique("db"));
-    let options = MemberOptions::default();
-    let mut sets = Vec::new();
-    for shard in ["rsA", "rsB", "rsC"] {
-        sets.push(ReplicaSet::start(shard, 1, &options).await?);
-    }
-    let listed = sets.iter().map(|set| (set.name.clone(), format!("{}/{}", set.name, set.members[0].address())));
-    let router = Router::start(Shards::Are(listed.collect()), Some(sets[0].members[0].port)).await?;
+    let sets = sets().await?;
+    let router = Router::start(listed(&sets, &[0, 1, 2]), Some(sets[0].members[0].port)).await?;
     // Shards share their collections; here each has one of its own, so that one of three topics can lack.
-    let insert = async |shard: usize, id: i32| -> Result<()> {
-        let collection = sets[shard].client().await?.database(&database).collection::<Document>(&format!("c{shard}"));
-        collection.insert_one(doc! {"_id": id}).await?;
-        Ok(())
-    };
+    let insert = async |shard: usize, id: i32| insert(&sets, &database, shard, id).await;
     let topic_of = |shard: usize| format!("{name}.{database}.c{shard}");
     for shard in 0..3 {
         insert(shard, 1).await?;
@@ -110,6 +121,76 @@ async fn run_01_only_the_failed_one_of_three_tasks_is_restarted() -> Result<()> 
         let all = Topic::read(&broker.bootstrap(), &topic_of(shard))?.take(5, SOON).await?;
         let ids: Vec<Value> = all.iter().map(|m| m.key_json()["id"].clone()).collect();
         assert_eq!(ids, ["1", "2", "3", "4", "5"], "shard {shard}: each change once, in order");
+    }
+    Ok(())
+}
+
+/// Epochs of the tasks that are in somebody's hands, by number.
+async fn epochs(rest: &Rest, name: &str) -> Result<BTreeMap<u64, u64>> {
+    let (_, rows) = rest.get("/cluster/assignments").await?;
+    let of = |row: &Value| (row["connector"] == *name).then(|| Some((row["task"].as_u64()?, row["epoch"].as_u64()?)));
+    Ok(rows.as_array().into_iter().flatten().filter_map(of).flatten().collect())
+}
+
+/// T-86: a shard comes, another one in front of it goes and comes back. Only their own tasks notice; the one
+/// that has lost its shard keeps its number, and waits for the next.
+#[tokio::test(flavor = "multi_thread")]
+async fn t_86_a_shard_that_comes_or_goes_is_nothing_to_the_tasks_of_the_others() -> Result<()> {
+    let broker = Broker::start().await?;
+    let (name, database) = (unique("shards"), unique("db"));
+    let sets = sets().await?;
+    let router = Router::start(listed(&sets, &[0, 2]), Some(sets[0].members[0].port)).await?;
+    let cluster = Cluster::start(2, &broker.bootstrap(), &[]).await?;
+    let rest = cluster.rest()?;
+    let by_shard = [
+        ("mongodb.connection.string", router.uri()),
+        ("mongodb.connection.mode", "replica_set".to_owned()),
+        ("mongodb.poll.interval.ms", "200".to_owned()),
+        ("tasks.max", "3".to_owned()),
+    ];
+    let by_shard: Vec<(&str, &str)> = by_shard.iter().map(|(key, value)| (*key, value.as_str())).collect();
+    for shard in 0..3 {
+        insert(&sets, &database, shard, 1).await?;
+    }
+    rest.create(&name, with(connector(&sets[0], &name, &database), &by_shard)).await?;
+    rest.awaits(&name, 2, "RUNNING").await?;
+    let topic = |shard: usize| Topic::read(&broker.bootstrap(), &format!("{name}.{database}.c{shard}"));
+    let (of_a, of_b, of_c) = (topic(0)?, topic(1)?, topic(2)?);
+    of_a.take(1, SOON).await?;
+    of_c.take(1, SOON).await?;
+    let first = epochs(&rest, &name).await?;
+    assert_eq!(first.keys().collect::<Vec<_>>(), [&0, &1]);
+
+    router.set_shards(listed(&sets, &[0, 1, 2]));
+    rest.awaits(&name, 3, "RUNNING").await?;
+    of_b.take(1, SOON).await?;
+    let second = epochs(&rest, &name).await?;
+    assert_eq!([second[&0], second[&1]], [first[&0], first[&1]], "those of the others go on");
+
+    router.set_shards(listed(&sets, &[1, 2]));
+    let third = until("the first task is another", SOON, || async {
+        let now = epochs(&rest, &name).await?;
+        Ok(now.get(&0).is_some_and(|epoch| *epoch != second[&0]).then_some(now))
+    })
+    .await?;
+    let status = rest.awaits(&name, 3, "RUNNING").await?;
+    assert_eq!([third[&1], third[&2]], [second[&1], second[&2]], "{status}");
+    for shard in 0..3 {
+        insert(&sets, &database, shard, 2).await?;
+    }
+    for topic in [&of_b, &of_c] {
+        assert_eq!(topic.take(1, SOON).await?[0].key_json()["id"], "2", "nothing is repeated");
+    }
+
+    router.set_shards(listed(&sets, &[0, 1, 2]));
+    // From where it was left.
+    assert_eq!(of_a.take(1, SOON).await?[0].key_json()["id"], "2");
+    let status = rest.awaits(&name, 3, "RUNNING").await?;
+    let fourth = epochs(&rest, &name).await?;
+    assert_eq!([fourth[&1], fourth[&2]], [second[&1], second[&2]], "{status}");
+    for shard in 0..3 {
+        let all = topic(shard)?.take(2, SOON).await?;
+        assert_eq!(all.iter().map(|m| m.key_json()["id"].clone()).collect::<Vec<_>>(), ["1", "2"], "shard {shard}");
     }
     Ok(())
 }

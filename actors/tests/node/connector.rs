@@ -45,11 +45,14 @@ fn tasks_are_planned_again_when_the_source_or_the_configuration_changes() {
     run(async {
         let node = start(&stage);
         published(&stage, 1).await;
+        assert!(stage.script.present.lock().is_empty());
         stage.script.replan.notify_one();
         published(&stage, 2).await;
+        assert_eq!(*stage.script.present.lock(), stage.cluster.tasks()[0].2, "what changes little stays where it is");
         node.reconcile(vec![Assignment { config_revision: 2, ..stage.connector(1) }]);
         let (_, revision, _) = published(&stage, 3).await;
         assert_eq!(revision, 2);
+        assert!(stage.script.present.lock().is_empty(), "tasks of another configuration are no measure");
         node.reconcile(vec![Assignment { config_revision: 2, restart: 1, ..stage.connector(1) }]);
         published(&stage, 4).await;
         until_state(&node, &connector_unit(), UnitState::Running).await;

@@ -72,6 +72,31 @@ fn a_paused_task_can_be_given_away() {
     });
 }
 
+/// A task whose shards have gone stays until there is another one for it: it follows every target, sends
+/// nothing, and is given back like any other.
+#[test]
+fn a_task_without_partitions_is_like_any_other() {
+    let stage = Stage::new(&[]);
+    run(async {
+        let node = stage.node();
+        node.reconcile(vec![stage.task(1)]);
+        until_state(&node, &task_unit(), UnitState::Running).await;
+        node.reconcile(vec![Assignment { target: Target::Paused, ..stage.task(1) }]);
+        until_state(&node, &task_unit(), UnitState::Paused).await;
+        node.reconcile(vec![stage.task(1)]);
+        until_state(&node, &task_unit(), UnitState::Running).await;
+        node.reconcile(vec![Assignment { restart: 1, ..stage.task(1) }]);
+        until("it was restarted", || (stage.broker.opened() == 2).then_some(())).await;
+        until_state(&node, &task_unit(), UnitState::Running).await;
+        heartbeats(5).await;
+        node.reconcile(vec![Assignment { restart: 1, revoked: true, ..stage.task(1) }]);
+        until("it is released", || stage.cluster.released().first().cloned()).await;
+        let view = view(&node, &task_unit()).unwrap();
+        assert_eq!((view.counters.restarts, view.counters.stalls, stage.broker.sent()), (0, 0, 0));
+        stage.cluster.check();
+    });
+}
+
 /// RUN-01: a restart takes the task down in order and opens it anew, once.
 #[test]
 fn run_01_restart_of_a_running_task() {

@@ -369,6 +369,7 @@ async fn clu_02_a_stale_owner_hears_that_it_is_fenced() {
         previous: epoch,
         mode: crate::raft::command::Delivery::Fenced,
         fence_wait_ms: 0,
+        late_sends_ms: 0,
     });
     node.reports.commit(commit(0, epoch, "a", 1));
     let error = node.reports.settled(&task(0)).await.unwrap_err();

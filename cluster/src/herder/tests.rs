@@ -77,6 +77,7 @@ fn the_wait_before_the_first_send_counts_from_the_first_sight() {
         previous: 0,
         mode: Delivery::Plain,
         fence_wait_ms: 10_000,
+        late_sends_ms: 10_000,
     });
     let now = Instant::now();
     let first = placed(&w, 1, &[], now);
@@ -137,6 +138,7 @@ impl Node {
             previous,
             mode: Delivery::Fenced,
             fence_wait_ms: 0,
+            late_sends_ms: 0,
         });
         let Reply::Assigned { epoch } = reply else { panic!("{reply:?}") };
         epoch

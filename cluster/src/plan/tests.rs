@@ -321,7 +321,7 @@ fn holding_units_wait_for_their_node() {
 
 /// G8 and P9: old tasks are taken back by the command; new ones start when the last has ended.
 #[test]
-fn a_new_task_set_waits_for_the_whole_old_one() {
+fn a_new_task_set_waits_for_all_that_has_changed_in_the_old_one() {
     let mut desk = Desk::with_nodes(2);
     desk.connector("c", 3);
     desk.settle();
@@ -333,6 +333,30 @@ fn a_new_task_set_waits_for_the_whole_old_one() {
     desk.w.release(&Unit::task("c", 1));
     assert_eq!(desk.step().commands.len(), 2);
     assert!(desk.is_complete());
+}
+
+/// What another set has unchanged is neither waited for nor disturbed.
+#[test]
+fn a_task_more_or_less_is_nothing_to_the_others() {
+    let mut desk = Desk::with_nodes(3);
+    desk.connector("c", 2);
+    desk.settle();
+    let before = desk.w.state.placements.clone();
+    let undisturbed = |desk: &Desk| {
+        before.iter().all(|(unit, old)| {
+            let now = &desk.w.state.placements[unit];
+            (now.epoch, now.node, now.phase) == (old.epoch, old.node, old.phase)
+        })
+    };
+    desk.w.publish("c", World::tasks(3, "a"));
+    let plan = desk.step();
+    assert_eq!(fence_waits(&plan), [(Unit::task("c", 2), 0)]);
+    assert!(undisturbed(&desk) && desk.is_complete());
+    desk.w.publish("c", World::tasks(2, "a"));
+    assert!(desk.step().commands.is_empty());
+    desk.release_all();
+    assert!(desk.step().commands.is_empty());
+    assert!(undisturbed(&desk) && desk.is_complete());
 }
 
 #[test]

@@ -55,42 +55,54 @@ pub(super) fn before_placing(input: &PlanInput<'_>, board: &Board, unit: &Unit, 
     }
 }
 
+/// What a new owner has to know of those before it.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+pub(super) struct Silence {
+    /// Before its first send.
+    pub(super) wait: Duration,
+    /// Until nothing of former owners can arrive, if the broker refuses none of it.
+    pub(super) late_sends: Duration,
+}
+
 /// How long the new owner of `unit` has to wait before its first send.
 ///
 /// In `fenced` mode the broker refuses the old owner of the *same* task as soon as the new one has
 /// opened its producer, if both have transactional ones. That does not help against the old owner of
-/// another task of an earlier set, whose partitions the new one may have got: there the wait is the
-/// same as in `plain` mode. A wait that an owner was told and did not live to see through is its
-/// successor's.
+/// another task of an earlier set, whose partitions the new one may have got, nor if the new one is taken
+/// back before it has opened: there the wait is the same as in `plain` mode. A wait that an owner was told
+/// and did not live to see through is its successor's. A task that was placed in this set before, or in an
+/// earlier one that had it unchanged, has the partitions that it had then: it waits for its own
+/// predecessor only, and that one has waited for all others.
 pub(super) fn before_sending(
     input: &PlanInput<'_>,
     unit: &Unit,
     present: Option<&Placement>,
     mode: Delivery,
-) -> Duration {
+) -> Silence {
     if !unit.is_task() {
-        return Duration::ZERO;
+        return Silence::default();
     }
     let revision = input.state.connectors.get(&unit.connector).map_or(0, |c| c.tasks_revision);
-    let is_first_of_set = present.is_none_or(|p| p.tasks_revision != revision);
+    if let Some(own) = present.filter(|p| p.tasks_revision == revision) {
+        let is_refused = own.mode == Delivery::Fenced && mode == Delivery::Fenced;
+        let late_sends = sends_end_in(input, own);
+        return Silence { wait: if is_refused { told_left(input, own) } else { late_sends }, late_sends };
+    }
     let rows = input.state.task_placements(&unit.connector);
-    rows.map(|(other, placement)| {
-        let is_refused = placement.mode == Delivery::Fenced && mode == Delivery::Fenced;
-        if placement.tasks_revision != revision || (other == unit && !is_refused) {
-            sends_end_in(input, placement)
-        } else if other == unit || (is_first_of_set && placement.is_held()) {
-            // The second: what the rest of this set was told to wait for may no longer be on record.
+    let waits = rows.map(|(_, placement)| {
+        if placement.tasks_revision == revision {
+            // What the rest of this set was told to wait for may no longer be on record.
             told_left(input, placement)
         } else {
-            Duration::ZERO
+            sends_end_in(input, placement)
         }
-    })
-    .max()
-    .unwrap_or_default()
+    });
+    let wait = waits.max().unwrap_or_default();
+    Silence { wait, late_sends: wait }
 }
 
 /// When nothing that the owner of a free placement, or one before it, has handed to the network can
-/// arrive any more.
+/// arrive any more, whether the broker refuses it or not.
 pub(super) fn sends_end_in(input: &PlanInput<'_>, placement: &Placement) -> Duration {
     let limits = input.limits;
     let own = match placement.phase {
@@ -100,7 +112,8 @@ pub(super) fn sends_end_in(input: &PlanInput<'_>, placement: &Placement) -> Dura
         // It has flushed, or it is still there.
         Phase::Released | Phase::Assigned | Phase::Revoking => Duration::ZERO,
     };
-    own.saturating_sub(age(input, placement).free).max(told_left(input, placement))
+    let late = Duration::from_millis(placement.late_sends_ms).saturating_sub(age(input, placement).known);
+    own.saturating_sub(age(input, placement).free).max(late)
 }
 
 /// What is left of the wait that the placement was told.

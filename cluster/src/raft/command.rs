@@ -110,6 +110,9 @@ pub enum CommandV1 {
         mode: Delivery,
         /// The new owner sends nothing before this time has passed since it learnt of the placement.
         fence_wait_ms: u64,
+        /// For so long from now on, sends of former owners may arrive that only the producer of this one shuts
+        /// out: not less than the wait.
+        late_sends_ms: u64,
     },
     /// Takes a placement back: the owner drains, commits and releases. By the leader.
     Revoke {

@@ -115,6 +115,7 @@ fn commands() -> Vec<(&'static str, Command)> {
                 previous: 69_000,
                 mode: Delivery::Fenced,
                 fence_wait_ms: 0,
+                late_sends_ms: 0,
             },
         ),
         (
@@ -126,6 +127,7 @@ fn commands() -> Vec<(&'static str, Command)> {
                 previous: 0,
                 mode: Delivery::Plain,
                 fence_wait_ms: 10_000,
+                late_sends_ms: 10_000,
             },
         ),
         ("revoke", CommandV1::Revoke { unit: unit.clone(), epoch: 70_000 }),
@@ -239,7 +241,7 @@ fn clu_07_replies_keep_their_bytes() {
 #[test]
 fn clu_07_the_state_keeps_its_bytes() {
     compare(STATE, &[("state", state())]);
-    assert_eq!(state().hash(), 3_427_015_021_605_968_668);
+    assert_eq!(state().hash(), 5_884_567_558_103_869_174);
 }
 
 /// CLU-07: what a later build wrote is refused, not misread.

@@ -125,7 +125,7 @@ pub struct Connector {
     pub tasks_from: u64,
     /// Index of the last request to restart the connector object; 0 = none.
     pub restart: u64,
-    /// The same for tasks, where there was one since the set was made.
+    /// The same for tasks, where there was one since the task was made.
     pub task_restarts: BTreeMap<u32, u64>,
 }
 
@@ -135,10 +135,14 @@ pub struct Placement {
     pub incarnation: u64,
     /// Index of the `Assign`.
     pub epoch: u64,
-    /// Task set the placement belongs to; 0 for connector objects.
+    /// Newest task set that has the task as the placement's owner was given it; 0 for connector objects.
     pub tasks_revision: u64,
     pub mode: Delivery,
+    /// What the owner was told to wait before its first send.
     pub fence_wait_ms: u64,
+    /// For so long since the `Assign`, sends of former owners may arrive that only the owner's producer shuts
+    /// out: whoever gets its partitions as another task has to wait for them. Not less than the wait.
+    pub late_sends_ms: u64,
     pub phase: Phase,
 }
 
@@ -255,8 +259,9 @@ impl State {
             CommandV1::ReplaceTasks { name, epoch, config_revision, tasks } => {
                 self.replace_tasks(index, name, *epoch, *config_revision, tasks)
             }
-            CommandV1::Assign { unit, node, incarnation, previous, mode, fence_wait_ms } => {
-                self.assign(index, unit, *node, *incarnation, *previous, *mode, *fence_wait_ms)
+            CommandV1::Assign { unit, node, incarnation, previous, mode, fence_wait_ms, late_sends_ms } => {
+                let waits = (*fence_wait_ms, *late_sends_ms);
+                self.assign(index, unit, *node, *incarnation, *previous, *mode, waits)
             }
             CommandV1::Revoke { unit, epoch } => self.revoke(unit, *epoch),
             CommandV1::Forget { unit, epoch } => self.forget(unit, *epoch),

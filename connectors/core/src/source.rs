@@ -53,7 +53,11 @@ pub trait Connector: Send + Sync + 'static {
     async fn check(&self, config: &Properties, validation: &mut Validation, deadline: Duration) -> CheckReport;
 
     /// At most `max` task configurations, deterministic for equal input and equal topology.
-    async fn plan_tasks(&self, config: &Properties, max: usize) -> Result<Vec<Properties>>;
+    ///
+    /// `present` are those that were planned from this configuration before, references unresolved; none:
+    /// there are no such tasks. A task that gets an equal configuration at its place goes on undisturbed;
+    /// every other one is stopped, and started anew.
+    async fn plan_tasks(&self, config: &Properties, max: usize, present: &[Properties]) -> Result<Vec<Properties>>;
 
     /// Resolves when the set of tasks should be planned again (a shard came or went). Pending for
     /// ever where that cannot happen.

@@ -92,7 +92,7 @@ impl<'a> Check<'a> {
             report.tasks.extend(helping.map(|task| format!("task {task}: a portion of each snapshot")));
             return Ok(());
         }
-        let groups = plan::distribute(shard::read_shards(client).await?, self.max_tasks);
+        let groups = plan::distribute(&[], shard::read_shards(client).await?, self.max_tasks);
         if groups.is_empty() {
             report.warnings.push("config.shards lists no replica set: no task would run".into());
         }

@@ -126,7 +126,12 @@ impl Connector for MongoDbConnector {
         report
     }
 
-    async fn plan_tasks(&self, config: &Properties, max: usize) -> Result<Vec<Properties>, Error> {
+    async fn plan_tasks(
+        &self,
+        config: &Properties,
+        max: usize,
+        present: &[Properties],
+    ) -> Result<Vec<Properties>, Error> {
         let parsed = MongoConfig::parse(config)?;
         if parsed.connection.mode == ConnectionMode::Sharded {
             return Ok(plan::whole_cluster(config, plan::portions(&parsed, max)));
@@ -141,7 +146,7 @@ impl Connector for MongoDbConnector {
                 "found no replica sets, so there is nothing to monitor and no connector tasks will be started"
             );
         }
-        plan::by_shard(config, &plan::distribute(shards, max)).map_err(|e| {
+        plan::by_shard(config, &plan::distribute(present, shards, max)).map_err(|e| {
             Error::new(ErrorKind::Internal, Phase::Start, "task configurations cannot be written").because(&e)
         })
     }

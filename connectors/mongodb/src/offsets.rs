@@ -104,13 +104,17 @@ impl StoredOffsets {
         Ok(oldest.map(Found::of_another))
     }
 
-    /// For one shard of `of`.
-    pub(crate) fn of_one_shard(&self, replica_set: &str, of: usize) -> Result<Option<Found>, Error> {
+    /// For one shard. `is_only` says whether the cluster has no other: it is asked only if that decides.
+    pub(crate) async fn of_one_shard(
+        &self,
+        replica_set: &str,
+        is_only: impl Future<Output = Result<bool, Error>>,
+    ) -> Result<Option<Found>, Error> {
         if let Some(position) = self.read(&of_shard(&self.prefix, replica_set))? {
             return Ok(Some(Found::own(position)));
         }
         let Some(of_whole) = self.read(&whole(&self.prefix))? else { return Ok(None) };
-        if of == 1 {
+        if is_only.await? {
             return Ok(Some(Found::of_another(of_whole)));
         }
         if !self.may_invalidate {
@@ -197,22 +201,28 @@ mod tests {
         }
     }
 
-    #[test]
-    fn one_shard_by_its_own_name_then_from_the_whole() {
+    #[tokio::test]
+    async fn one_shard_by_its_own_name_then_from_the_whole() {
         let token = "826B0C5F11000000062B0229296E04";
         let of_whole = (whole("p"), json!({"sec": -1, "ord": -1, "resume_token": token}));
         let own = (of_shard("p", "rsA"), at(9));
-        assert_eq!(sec(stored(false, &[of_whole.clone(), own]).of_one_shard("rsA", 3)), Some(9));
+        let unasked = async || panic!("nobody need know");
+        assert_eq!(sec(stored(false, &[of_whole.clone(), own]).of_one_shard("rsA", unasked()).await), Some(9));
+        assert_eq!(sec(stored(false, &[]).of_one_shard("rsA", unasked()).await), None);
+        let of_whole = std::slice::from_ref(&of_whole);
         // The only shard sees what the router sees.
-        let found = stored(false, std::slice::from_ref(&of_whole)).of_one_shard("rsA", 1).unwrap().unwrap();
+        let found = stored(false, of_whole).of_one_shard("rsA", async { Ok(true) }).await.unwrap().unwrap();
         assert!(found.position.token.is_some() && !found.own);
-        assert_eq!(sec(stored(false, std::slice::from_ref(&of_whole)).of_one_shard("rsA", 3)), None);
-        let found = stored(true, &[of_whole]).of_one_shard("rsA", 3).unwrap().unwrap();
+        assert_eq!(sec(stored(false, of_whole).of_one_shard("rsA", async { Ok(false) }).await), None);
+        let found = stored(true, of_whole).of_one_shard("rsA", async { Ok(false) }).await.unwrap().unwrap();
         assert_eq!(
             (found.position.sec, found.position.token, found.own),
             (1_795_972_881, None, false),
             "the time of the token"
         );
+        // Who cannot be asked decides nothing.
+        let silent = async { Err(Error::new(ErrorKind::Connect, thalweg_core::Phase::Start, "no router")) };
+        assert_eq!(stored(true, of_whole).of_one_shard("rsA", silent).await.unwrap_err().kind, ErrorKind::Connect);
     }
 
     #[test]

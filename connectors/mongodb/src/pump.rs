@@ -46,11 +46,8 @@ const LOSSES_IN_A_ROW: u32 = 3;
 #[derive(Debug, Clone)]
 pub(crate) enum Part {
     WholeCluster(Portion),
-    /// One of `of` shards.
-    Shard {
-        replica_set: Arc<str>,
-        of: usize,
-    },
+    /// The shard with this replica set.
+    Shard(Arc<str>),
 }
 
 /// Where a snapshot began, and how far it has come.
@@ -227,7 +224,7 @@ impl Pump {
     /// What is stored for this partition, under its own name or an older one.
     async fn stored(&self, link: &mut Link, cluster: &Cluster) -> Result<Option<Found>, Error> {
         match &self.part {
-            Part::Shard { replica_set, of } => self.offsets.of_one_shard(replica_set, *of),
+            Part::Shard(replica_set) => self.offsets.of_one_shard(replica_set, self.is_only_shard()).await,
             Part::WholeCluster(_) => {
                 let replica_set = connect::parse(self.uri.reveal()).ok().and_then(|uri| uri.replica_set);
                 let found = self.offsets.of_whole(replica_set.as_deref())?;
@@ -246,6 +243,14 @@ impl Pump {
                 self.offsets.of_all_shards(&shards)
             }
         }
+    }
+
+    /// Asks the router, to whom a shard has no link.
+    async fn is_only_shard(&self) -> Result<bool, Error> {
+        let mut router = Link::new(&self.config, self.config.connection.string.reveal(), &self.progress).await?;
+        let shards = router.insist(Phase::Start, async |client| Ok(shard::read_shards(&client).await?)).await;
+        router.close().await;
+        Ok(shards?.len() == 1)
     }
 
     /// A mode that reads everything again when the position is lost takes the loss; others do not.

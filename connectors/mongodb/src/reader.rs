@@ -127,7 +127,7 @@ impl MongoReader {
     ) -> Self {
         let replica_set = match part {
             Part::WholeCluster(_) => None,
-            Part::Shard { replica_set, .. } => Some(replica_set.clone()),
+            Part::Shard(replica_set) => Some(replica_set.clone()),
         };
         let stop = context.cancel.child_token();
         let decoder = Decoder::new(config, filter.clone(), spec.task, &spec.run_id, replica_set);

@@ -72,11 +72,11 @@ impl MongoTask {
                 return Ok((Part::WholeCluster(*portion), connection.string.clone()));
             }
             Share::WholeCluster(_) => {}
-            Share::Shards { shards, of } => {
+            Share::Shards(shards) => {
                 if let Some(shard) = shards.iter().find(|s| *partition == self.partition_of(s)) {
                     let params = connection.shard_params.as_deref().unwrap_or_default();
                     let uri = shard.uri(connection.string.reveal(), params, connection.user.is_some());
-                    return Ok((Part::Shard { replica_set: shard.name.clone(), of: *of }, Secret::new(uri)));
+                    return Ok((Part::Shard(shard.name.clone()), Secret::new(uri)));
                 }
             }
         }
@@ -91,7 +91,7 @@ impl MongoTask {
         if !self.config.snapshot.mode.streams() {
             return Err("with this snapshot.mode nothing is streamed; use a blocking snapshot");
         }
-        if matches!(part, Part::Shard { of, .. } if *of > 1) {
+        if matches!(part, Part::Shard(_)) {
             return Err("each shard has a stream of its own; use mongodb.connection.mode=sharded");
         }
         if matches!(self.config.capture.scope, CaptureScope::Collection(_)) {
@@ -110,7 +110,7 @@ impl SourceTask for MongoTask {
     fn partitions(&self) -> Vec<SourcePartition> {
         match &self.share {
             Share::WholeCluster(portion) => vec![self.portion(*portion)],
-            Share::Shards { shards, .. } => shards.iter().map(|s| self.partition_of(s)).collect(),
+            Share::Shards(shards) => shards.iter().map(|s| self.partition_of(s)).collect(),
         }
     }
 

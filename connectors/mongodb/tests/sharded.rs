@@ -78,7 +78,7 @@ async fn shards_cannot_be_listed() -> Result<()> {
     let router = Router::start(Shards::Unauthorized, None).await?;
     let connector = MongoDbConnector::new();
     let quick = [("mongodb.server.selection.timeout.ms", "500"), ("connect.max.attempts", "1")];
-    let error = connector.plan_tasks(&by_shard(&router, &quick), 3).await.unwrap_err();
+    let error = connector.plan_tasks(&by_shard(&router, &quick), 3, &[]).await.unwrap_err();
     assert_eq!((error.kind, error.policy()), (ErrorKind::Permission, Policy::NeedsUser), "{error}");
     assert!(error.to_string().contains("config.shards"), "{error}");
     let mut validation = connector.validate(&by_shard(&router, &quick));
@@ -90,10 +90,10 @@ async fn shards_cannot_be_listed() -> Result<()> {
     );
 
     router.set_shards(Shards::Broken);
-    let error = connector.plan_tasks(&by_shard(&router, &quick), 3).await.unwrap_err();
+    let error = connector.plan_tasks(&by_shard(&router, &quick), 3, &[]).await.unwrap_err();
     assert_eq!(error.policy(), Policy::Retry, "{error}");
     router.set_shards(listed(&[("s1", "rsA/h:1")]));
-    assert_eq!(connector.plan_tasks(&by_shard(&router, &quick), 3).await?.len(), 1);
+    assert_eq!(connector.plan_tasks(&by_shard(&router, &quick), 3, &[]).await?.len(), 1);
     Ok(())
 }
 

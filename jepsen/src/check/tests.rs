@@ -308,7 +308,7 @@ fn good_shards() -> Evidence {
             .iter()
             .flat_map(|(time, at)| ["rsA", "rsC"].map(|shard| offset(*time, shard, (*at, 0))))
             .collect(),
-        epochs: [(1, 0), (1, 1), (4_500, 0), (4_500, 1), (4_500, 2)]
+        epochs: [(1, 0), (1, 1), (4_500, 2)]
             .iter()
             .map(|(time, task)| SeenEpoch { time: *time, connector: 0, task: *task, epoch: *time })
             .collect(),
@@ -343,7 +343,10 @@ fn a_position_that_stands_still_is_found() {
 }
 
 #[test]
-fn a_task_that_is_started_again_and_again_is_found() {
+fn a_task_that_is_started_because_of_another_is_found() {
+    let mut evidence = good_shards();
+    evidence.changes[0].came = false;
+    assert_eq!(bad(&evidence), ["shards that stay are not disturbed"], "a shard that goes needs no start at all");
     let mut evidence = good_shards();
     evidence.epochs.push(SeenEpoch { time: 5_000, connector: 0, task: 1, epoch: 5_000 });
     assert_eq!(bad(&evidence), ["shards that stay are not disturbed"]);

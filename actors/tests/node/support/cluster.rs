@@ -239,6 +239,12 @@ impl ClusterPort for Member {
         }
     }
 
+    fn tasks(&self, _: &Arc<str>, config_revision: u64) -> Vec<Properties> {
+        let state = self.cluster.state.lock();
+        let newest = state.tasks.last().filter(|(_, revision, _)| *revision == config_revision);
+        newest.map(|(_, _, tasks)| tasks.clone()).unwrap_or_default()
+    }
+
     async fn publish_tasks(
         &self,
         _: &Arc<str>,

@@ -80,6 +80,8 @@ pub struct Script {
     /// Results of the next plannings; empty: one task with all partitions.
     pub plans: Mutex<VecDeque<Result<Vec<Properties>, Error>>>,
     pub plannings: AtomicUsize,
+    /// Tasks that the last planning was told of.
+    pub present: Mutex<Vec<Properties>>,
     pub plan_panics: AtomicUsize,
     pub replan: Notify,
 }
@@ -107,6 +109,7 @@ impl Script {
             blocked: AtomicBool::new(false),
             plans: Mutex::default(),
             plannings: AtomicUsize::new(0),
+            present: Mutex::default(),
             plan_panics: AtomicUsize::new(0),
             replan: Notify::new(),
         })
@@ -242,7 +245,13 @@ impl Connector for ScriptConnector {
     async fn check(&self, _: &Properties, _: &mut Validation, _: Duration) -> CheckReport {
         CheckReport::default()
     }
-    async fn plan_tasks(&self, config: &Properties, _: usize) -> Result<Vec<Properties>, Error> {
+    async fn plan_tasks(
+        &self,
+        config: &Properties,
+        _: usize,
+        present: &[Properties],
+    ) -> Result<Vec<Properties>, Error> {
+        *self.0.present.lock() = present.to_vec();
         self.0.plannings.fetch_add(1, Ordering::SeqCst);
         if self.0.plan_panics.load(Ordering::SeqCst) > 0 {
             self.0.plan_panics.fetch_sub(1, Ordering::SeqCst);

@@ -105,6 +105,7 @@ fn page(partition: PartitionView) -> String {
         tasks_revision: 0,
         mode: Delivery::Plain,
         fence_wait_ms: 0,
+        late_sends_ms: 0,
         phase: Phase::Assigned,
     };
     state.placements.insert(Unit::connector("c"), placement);

@@ -135,3 +135,96 @@ fn a_part_of_a_set_that_is_placed_later_waits_as_long() {
     desk.w.ok(first.unwrap().clone());
     assert_eq!(task_waits(&desk.plan()), vec![10_000]);
 }
+
+/// One that is lost while another set has it unchanged reads what it read before: its broker shuts the old
+/// owner out, and of the other tasks' partitions it has none.
+#[test]
+fn a_lost_task_that_another_set_has_unchanged_does_not_wait_for_the_rest() {
+    for (delivery, expected) in [("fenced", [0, 10_000]), ("plain", [10_000, 10_000])] {
+        let mut desk = Desk::with_nodes(3);
+        desk.w.put("c", &[("thalweg.delivery", delivery)]);
+        desk.step();
+        desk.w.publish("c", World::tasks(3, "a"));
+        desk.settle();
+        let of = |desk: &Desk, task| desk.w.state.placements[&Unit::task("c", task)].node;
+        let mut tasks = World::tasks(3, "a");
+        tasks[1] = World::tasks(2, "b").remove(1);
+        // The node of the first also loses the last, which goes; the second gets what that had.
+        let node = of(&desk, 0);
+        let last = Unit::task("c", 2);
+        let epoch = desk.w.placement(&last).epoch;
+        desk.w.ok(CommandV1::Revoke { unit: last.clone(), epoch });
+        desk.w.release(&last);
+        desk.w.assign(&last, node);
+        if desk.node_of(&Unit::connector("c")) == Some(node) {
+            let unit = Unit::connector("c");
+            let epoch = desk.w.placement(&unit).epoch;
+            desk.w.ok(CommandV1::Revoke { unit: unit.clone(), epoch });
+            desk.w.release(&unit);
+            desk.w.assign(&unit, of(&desk, 1));
+        }
+        desk.w.expire(node, false, 0);
+        desk.ready.remove(&node);
+        tasks.pop();
+        desk.w.publish("c", tasks);
+        desk.release_all();
+        let plan = desk.plan();
+        assert_eq!(task_waits(&plan), expected, "{delivery}: {plan:?}");
+    }
+}
+
+/// A task of another set that was told to wait, and is lost before the rest is placed, is still word of it.
+#[test]
+fn what_a_part_of_a_set_was_told_counts_for_the_rest_after_it_is_lost() {
+    let mut desk = Desk::with_nodes(3);
+    desk.w.put("c", &[("name", "c")]);
+    desk.step();
+    desk.w.publish("c", World::tasks(2, "a"));
+    desk.settle();
+    let place = |desk: &Desk, unit: &Unit| desk.w.placement(unit).node;
+    let (first, second, owner) = (Unit::task("c", 0), Unit::task("c", 1), Unit::connector("c"));
+    let lost = place(&desk, &first);
+    if place(&desk, &owner) == lost {
+        let epoch = desk.w.placement(&owner).epoch;
+        desk.w.ok(CommandV1::Revoke { unit: owner.clone(), epoch });
+        desk.w.release(&owner);
+        desk.w.assign(&owner, place(&desk, &second));
+    }
+    desk.w.expire(lost, false, 0);
+    desk.ready.remove(&lost);
+    desk.w.publish("c", World::tasks(2, "b"));
+    desk.release_all();
+    // Only the first gets through, on a node that is lost as well.
+    let stays = place(&desk, &owner);
+    let next = (1..=3).find(|node| ![lost, stays].contains(node)).unwrap();
+    let mut command = desk.w.assign_command(&first, next);
+    if let CommandV1::Assign { fence_wait_ms, late_sends_ms, .. } = &mut command {
+        (*fence_wait_ms, *late_sends_ms) = (10_000, 10_000);
+        let planned = fence_waits(&desk.plan()).into_iter().find(|(unit, _)| *unit == first).unwrap().1;
+        assert_eq!(planned, 10_000);
+    }
+    desk.w.ok(command);
+    desk.w.expire(next, true, 0);
+    desk.ready.remove(&next);
+    let waits = fence_waits(&desk.plan());
+    assert_eq!(waits.iter().find(|(unit, _)| *unit == second).map(|(_, wait)| *wait), Some(10_000), "{waits:?}");
+}
+
+/// The broker shuts out the old owner when the new one has opened its producer. If that one is taken back
+/// before, whoever gets its partitions as another task knows that nobody was shut out.
+#[test]
+fn an_owner_that_may_not_have_shut_out_the_one_before_passes_that_on() {
+    for known in [0, 4_000] {
+        let mut desk = lost("fenced", false);
+        assert_eq!(task_waits(&desk.step()), [0]);
+        let owners: Vec<u64> = desk.w.state.placements.values().map(|p| p.epoch).collect();
+        let age = Age { known: Duration::from_millis(known), free: Duration::ZERO };
+        desk.w.publish("c", World::tasks(2, "b"));
+        desk.release_all();
+        desk.ages = owners.into_iter().map(|epoch| (epoch, age)).collect();
+        assert_eq!(task_waits(&desk.plan()), [10_000 - known; 2]);
+        // Also if it goes with the set.
+        desk.w.publish("c", World::tasks(1, "c"));
+        assert_eq!(task_waits(&desk.step()), [10_000 - known]);
+    }
+}

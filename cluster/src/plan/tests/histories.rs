@@ -44,7 +44,8 @@ fn happen(desk: &mut Desk, event: &Event, delay_ms: u64) {
     };
     let publish = |desk: &mut Desk, name: &str, tasks| {
         if desk.node_of(&Unit::connector(name)).is_some() {
-            let command = desk.w.publish_command(name, World::tasks(tasks, &tasks.to_string()));
+            // Sets of two kinds: within a kind, what both have goes on.
+            let command = desk.w.publish_command(name, World::tasks(tasks, if tasks < 3 { "a" } else { "b" }));
             desk.w.apply(command);
         }
     };

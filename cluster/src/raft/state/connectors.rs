@@ -1,9 +1,11 @@
 //! Configurations, targets, task sets, restarts, and positions altered by hand.
 //!
-//! Invariants: a task set is replaced as a whole, and the old one's placements are taken back in
-//! the same step; a stopped connector has no tasks; positions are altered only while nothing may commit.
+//! Invariants: a task whose configuration another set has at the same number goes on, with its placement,
+//! status and restarts, as a part of that set; every other placement of the old set is taken back in the
+//! same step; another configuration of the connector is another set in every part; a stopped connector has
+//! no tasks; positions are altered only while nothing may commit.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 
 use thalweg_config::Properties;
 
@@ -97,15 +99,18 @@ impl State {
             return Err(Refusal::Invalid(format!("a connector can have {MAX_TASKS} tasks, not {}", tasks.len())));
         }
         check_size("the set of task configurations", tasks.iter().map(size_of_config).sum(), MAX_CONFIG)?;
-        if connector.tasks_from == config_revision && connector.tasks == tasks {
+        let same_config = connector.tasks_from == config_revision;
+        if same_config && connector.tasks == tasks {
             return Ok(Reply::TasksReplaced { changed: false });
         }
+        let pairs = (0u32..).zip(connector.tasks.iter().zip(tasks));
+        let kept: BTreeSet<u32> = pairs.filter(|(_, (old, new))| same_config && old == new).map(|(n, _)| n).collect();
+        let former = std::mem::replace(&mut connector.tasks_revision, index);
         connector.tasks = tasks.to_vec();
-        connector.tasks_revision = index;
         connector.tasks_from = config_revision;
-        connector.task_restarts.clear();
+        connector.task_restarts.retain(|task, _| kept.contains(task));
         self.drop_statuses(Unit::task(name.clone(), u32::try_from(tasks.len()).unwrap_or(u32::MAX)), name);
-        self.revoke_tasks(name);
+        self.carry_over(name, &kept, (former, index));
         Ok(Reply::TasksReplaced { changed: true })
     }
 

@@ -1,7 +1,10 @@
 //! Placing units and taking them back.
 //!
 //! Invariants: a unit is assigned only while it is free, and a task only while no placement of
-//! another task set of its connector is held, so two task sets never run side by side.
+//! another task set of its connector is held: nobody begins with what a task that has changed or gone
+//! may still read. The placement of a task that another set has unchanged is one of that set.
+
+use std::collections::BTreeSet;
 
 use super::{NodeState, Phase, Placement, State};
 use crate::raft::command::{Delivery, Refusal, Reply, ReportedState};
@@ -17,7 +20,7 @@ impl State {
         incarnation: u64,
         previous: u64,
         mode: Delivery,
-        fence_wait_ms: u64,
+        (fence_wait_ms, late_sends_ms): (u64, u64),
     ) -> Result<Reply, Refusal> {
         let connector =
             self.connectors.get(&unit.connector).ok_or_else(|| Refusal::UnknownConnector(unit.connector.clone()))?;
@@ -48,8 +51,16 @@ impl State {
                 return Err(Refusal::NotFree(unit.clone()));
             }
         }
-        let placement =
-            Placement { node, incarnation, epoch: index, tasks_revision, mode, fence_wait_ms, phase: Phase::Assigned };
+        let placement = Placement {
+            node,
+            incarnation,
+            epoch: index,
+            tasks_revision,
+            mode,
+            fence_wait_ms,
+            late_sends_ms,
+            phase: Phase::Assigned,
+        };
         self.placements.insert(unit.clone(), placement);
         Ok(Reply::Assigned { epoch: index })
     }
@@ -77,11 +88,25 @@ impl State {
         }
     }
 
-    /// Takes back every task placement of a connector whose set has ended.
+    /// Takes back every task placement of a connector that has no tasks any more.
     pub(super) fn revoke_tasks(&mut self, name: &Name) {
         let units: Vec<Unit> = self.task_placements(name).map(|(unit, _)| unit.clone()).collect();
         for unit in units {
             self.withdraw(&unit);
+        }
+    }
+
+    /// Goes from task set `former` to task set `present`: placements of the tasks that are in both, in
+    /// whatever phase, are of the new one from now on; all others are taken back.
+    pub(super) fn carry_over(&mut self, name: &Name, kept: &BTreeSet<u32>, (former, present): (u64, u64)) {
+        let units: Vec<Unit> = self.task_placements(name).map(|(unit, _)| unit.clone()).collect();
+        for unit in units {
+            let kept = unit.task.is_some_and(|task| kept.contains(&task));
+            match self.placements.get_mut(&unit) {
+                // One of a still older set is not the task that is kept.
+                Some(placement) if kept && placement.tasks_revision == former => placement.tasks_revision = present,
+                _ => self.withdraw(&unit),
+            }
         }
     }
 
@@ -92,10 +117,10 @@ impl State {
         }
     }
 
-    /// A released placement without a unit goes, unless its owner had been told to wait for an earlier
-    /// one's last sends: that has to be known to whoever gets its partitions.
+    /// A released placement without a unit goes, unless an earlier owner's last sends might have arrived
+    /// since its `Assign`: that has to be known to whoever gets its partitions.
     pub(super) fn drop_if_done(&mut self, unit: &Unit) {
-        let is_done = |p: &Placement| p.phase == Phase::Released && p.fence_wait_ms == 0;
+        let is_done = |p: &Placement| p.phase == Phase::Released && p.late_sends_ms == 0;
         if !self.exists(unit) && self.placements.get(unit).is_some_and(is_done) {
             self.placements.remove(unit);
         }

@@ -13,30 +13,93 @@ use crate::raft::BODY;
 use crate::raft::command::*;
 
 const NAMES: [&str; 3] = ["a", "b", "c"];
+/// What the tasks of a connector divide among them.
+const SHARDS: usize = 3;
 
 /// What somebody tries; filled in from the state so that most of it has an effect, and some of it
 /// is stale by one.
 #[derive(Debug, Clone)]
 enum Try {
-    Register { node: u64, boot: u8 },
-    Expire { node: u64, gone: bool, off: bool },
-    Drain { node: u64, hold: bool },
-    Undrain { node: u64 },
-    Leave { node: u64 },
-    Remove { node: u64 },
-    Put { name: usize, expect: u8 },
-    Delete { name: usize },
-    Target { name: usize, target: u8 },
-    Publish { name: usize, tasks: usize, tag: bool, off: bool },
-    Assign { unit: Index, node: u64, off: bool },
-    Revoke { unit: Index, off: bool },
-    Forget { unit: Index },
-    Report { node: u64, unit: Index, seq: u64, part: u8, state: u8, release: bool, off: bool },
-    Alter { name: usize, part: u8, kind: u8 },
-    Restart { name: usize, task: Option<u32>, include: bool, failed: bool },
-    ResetTopics { name: usize },
-    Logger { level: Option<u8> },
-    Level { level: u32 },
+    Register {
+        node: u64,
+        boot: u8,
+    },
+    Expire {
+        node: u64,
+        gone: bool,
+        off: bool,
+    },
+    Drain {
+        node: u64,
+        hold: bool,
+    },
+    Undrain {
+        node: u64,
+    },
+    Leave {
+        node: u64,
+    },
+    Remove {
+        node: u64,
+    },
+    Put {
+        name: usize,
+        expect: u8,
+    },
+    Delete {
+        name: usize,
+    },
+    Target {
+        name: usize,
+        target: u8,
+    },
+    /// The task of each of the connector's shards; none: nobody reads it.
+    Publish {
+        name: usize,
+        readers: [Option<usize>; SHARDS],
+        off: bool,
+    },
+    Assign {
+        unit: Index,
+        node: u64,
+        off: bool,
+    },
+    Revoke {
+        unit: Index,
+        off: bool,
+    },
+    Forget {
+        unit: Index,
+    },
+    Report {
+        node: u64,
+        unit: Index,
+        seq: u64,
+        part: u8,
+        state: u8,
+        release: bool,
+        off: bool,
+    },
+    Alter {
+        name: usize,
+        part: u8,
+        kind: u8,
+    },
+    Restart {
+        name: usize,
+        task: Option<u32>,
+        include: bool,
+        failed: bool,
+    },
+    ResetTopics {
+        name: usize,
+    },
+    Logger {
+        level: Option<u8>,
+    },
+    Level {
+        level: u32,
+    },
 }
 
 fn tries() -> impl Strategy<Value = Try> {
@@ -53,8 +116,8 @@ fn tries() -> impl Strategy<Value = Try> {
         3 => (name.clone(), 0u8..4).prop_map(|(name, expect)| Try::Put { name, expect }),
         1 => name.clone().prop_map(|name| Try::Delete { name }),
         2 => (name.clone(), 0u8..3).prop_map(|(name, target)| Try::Target { name, target }),
-        4 => (name.clone(), 0usize..4, any::<bool>(), rarely)
-            .prop_map(|(name, tasks, tag, off)| Try::Publish { name, tasks, tag, off }),
+        4 => (name.clone(), prop::array::uniform3(prop::option::weighted(0.8, 0usize..4)), rarely)
+            .prop_map(|(name, readers, off)| Try::Publish { name, readers, off }),
         8 => (any::<Index>(), node.clone(), rarely)
             .prop_map(|(unit, node, off)| Try::Assign { unit, node, off }),
         3 => (any::<Index>(), rarely).prop_map(|(unit, off)| Try::Revoke { unit, off }),
@@ -110,11 +173,11 @@ fn fill(w: &World, attempt: &Try) -> Command {
             name: name(NAMES[*n]),
             target: [TargetState::Started, TargetState::Paused, TargetState::Stopped][*target as usize],
         },
-        Try::Publish { name: n, tasks, tag, off } => CommandV1::ReplaceTasks {
+        Try::Publish { name: n, readers, off } => CommandV1::ReplaceTasks {
             name: name(NAMES[*n]),
             epoch: epoch(&Unit::connector(NAMES[*n])) + u64::from(*off),
             config_revision: known(n).map_or(0, |c| c.revision),
-            tasks: World::tasks(*tasks, if *tag { "x" } else { "y" }),
+            tasks: tasks(readers),
         },
         Try::Assign { unit, node, off } => {
             let unit = pick(unit);
@@ -125,6 +188,7 @@ fn fill(w: &World, attempt: &Try) -> Command {
                 incarnation: incarnation(node),
                 mode: Delivery::Fenced,
                 fence_wait_ms: 0,
+                late_sends_ms: 0,
             }
         }
         Try::Revoke { unit, off } => {
@@ -193,6 +257,21 @@ fn fill(w: &World, attempt: &Try) -> Command {
     command.into()
 }
 
+/// Task configurations that say which shards each task reads, as "02".
+fn tasks(readers: &[Option<usize>; SHARDS]) -> Vec<Properties> {
+    let count = readers.iter().flatten().max().map_or(0, |last| last + 1);
+    let mut shards = vec![String::new(); count];
+    for (shard, task) in readers.iter().enumerate().filter_map(|(shard, task)| Some((shard, (*task)?))) {
+        shards[task].push_str(&shard.to_string());
+    }
+    shards.iter().map(|shards| Properties::from([("shards", shards.as_str())])).collect()
+}
+
+fn config_of<'a>(state: &'a State, unit: &Unit) -> &'a Properties {
+    let connector = &state.connectors[&unit.connector];
+    unit.task.map_or(&connector.config, |task| &connector.tasks[task as usize])
+}
+
 fn recode<T: Encode + Decode<()>>(value: &T) -> T {
     let bytes = bincode::encode_to_vec(value, BODY).unwrap();
     let (back, used) = bincode::decode_from_slice(&bytes, BODY).unwrap();
@@ -201,7 +280,10 @@ fn recode<T: Encode + Decode<()>>(value: &T) -> T {
 }
 
 /// What must hold after every entry.
-fn check(before: &State, after: &State, command: &Command, epochs: &mut BTreeMap<u64, Unit>) {
+///
+/// `epochs` has each placement's unit, and the configuration with which it was made.
+fn check(before: &State, after: &State, command: &Command, epochs: &mut BTreeMap<u64, (Unit, Properties)>) {
+    let mut read = BTreeMap::new();
     for (unit, p) in &after.placements {
         if p.is_held() {
             let node = &after.nodes[&p.node];
@@ -212,11 +294,16 @@ fn check(before: &State, after: &State, command: &Command, epochs: &mut BTreeMap
             assert!(after.exists(unit), "{unit} is assigned and does not exist");
             let set = after.connectors[&unit.connector].tasks_revision;
             assert_eq!(p.tasks_revision, if unit.is_task() { set } else { 0 }, "{unit} is of another set");
-            let mixed = after.task_placements(&unit.connector).any(|(_, o)| o.is_held() && o.tasks_revision != set);
-            assert!(!unit.is_task() || !mixed, "two task sets of {} run at once", unit.connector);
         }
-        let owner = epochs.entry(p.epoch).or_insert_with(|| unit.clone());
+        let (owner, config) = epochs.entry(p.epoch).or_insert_with(|| (unit.clone(), config_of(after, unit).clone()));
         assert_eq!(owner, unit, "an epoch belongs to one unit");
+        if p.phase == Phase::Assigned && unit.is_task() {
+            assert_eq!(config_of(after, unit), config, "{unit} goes on with another configuration");
+        }
+        for shard in config.get("shards").filter(|_| p.is_held()).unwrap_or_default().chars() {
+            let other = read.insert((&unit.connector, shard), unit);
+            assert_eq!(other, None, "{unit} and another task read shard {shard} at once");
+        }
     }
     for (name, connector) in &after.connectors {
         assert!(connector.target != TargetState::Stopped || connector.tasks.is_empty(), "{name} is stopped with tasks");

@@ -97,6 +97,7 @@ impl World {
             previous: self.state.placements.get(unit).map_or(0, |p| p.epoch),
             mode: Delivery::Fenced,
             fence_wait_ms: 0,
+            late_sends_ms: 0,
         }
     }
     pub(crate) fn tasks(count: usize, tag: &str) -> Vec<Properties> {
