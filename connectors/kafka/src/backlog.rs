@@ -1,8 +1,7 @@
 //! Records that wait, as bytes, until the client has settled what it has.
 //!
-//! They are kept in loads, so that a load is handed over as a whole. What one has of a topic is as much as
-//! one request may be (and never tiny); a request is of one partition, so records of many topics make
-//! larger loads, or each request would have few. Bounded by the caller; order is that of arrival.
+//! They are kept in loads, each as large as one request may be (and never tiny), so that a load is
+//! handed over as a whole. Bounded by the caller; order is that of arrival.
 
 use std::collections::VecDeque;
 use std::sync::Arc;
@@ -25,7 +24,7 @@ impl Backlog {
 
     pub(crate) fn push(&mut self, seq: u64, cost: u64, message: &Message<'_>) {
         let size = Load::size_of(message);
-        if !self.waiting.back().is_some_and(|last| last.has_room(message, size, self.loads.most())) {
+        if self.waiting.back().is_none_or(|last| last.size() + size > self.loads.most()) {
             self.waiting.push_back(self.loads.empty());
         }
         if let Some(last) = self.waiting.back_mut() {
@@ -102,32 +101,8 @@ mod tests {
                 let lent = loads.lend(load);
                 loads.let_go(lent, held);
             }
-            assert_eq!(
-                (at, sizes, backlog.cost()),
-                (5, vec![3, 1, 1], 0),
-                "round {round}: two of a topic, one alone if it is larger"
-            );
+            assert_eq!((at, sizes, backlog.cost()), (5, vec![2, 2, 1], 0), "round {round}: one alone if it is larger");
             assert!(backlog.is_empty() && backlog.next_size() == 0);
-        }
-    }
-
-    #[test]
-    fn records_of_many_topics_make_larger_loads() {
-        let headers = EncodedHeaders::default();
-        fn record<'a>(topic: &'a Arc<str>, headers: &'a EncodedHeaders) -> Message<'a> {
-            Message { topic, partition: None, key: None, value: None, headers, timestamp: None }
-        }
-        let size = Load::size_of(&record(&Arc::from("t"), &headers));
-        let most = 10 * size;
-        // By turns of so many topics: so many records of each until one load is full.
-        for (topics, full) in [(1, 10), (2, 20), (8, 80), (40, 80)] {
-            let topics: Vec<Arc<str>> = (0..topics).map(|n| Arc::from(n.to_string())).collect();
-            let mut backlog = Backlog::new(Arc::new(Loads::of_size(most)));
-            for (seq, topic) in (0..200).zip(topics.iter().cycle()) {
-                backlog.push(seq, 1, &record(topic, &headers));
-            }
-            let loads: Vec<usize> = std::iter::from_fn(|| backlog.take()).map(|load| load.len()).collect();
-            assert!(loads.iter().sum::<usize>() == 200 && loads[0] == full, "{loads:?}");
         }
     }
 }

@@ -4,8 +4,8 @@
 //! have (it compares the number of records with the limit for requests). Records behind that request
 //! make its thread ask without pause whether they may leave, which takes up to a third of a core and
 //! wins nothing. So they wait here, as bytes, while they are still being added to; what has gathered
-//! when the answer comes is the next load, at most a request of each topic. Under load that makes full
-//! requests, and without load nothing waits.
+//! when the answer comes is the next load, at most a request. Under load that makes full requests,
+//! and without load nothing waits.
 //!
 //! Where a partition has no leader, the client settles nothing of it for long. After a while the rest
 //! goes on without it: topics do not wait for each other.

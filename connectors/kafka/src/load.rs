@@ -3,7 +3,6 @@
 //! Filled once, then only read until it is emptied: nothing moves while the client reads from it. It
 //! does not: know the client, or when to leave.
 
-use std::collections::HashMap;
 use std::ops::Range;
 use std::sync::Arc;
 
@@ -11,8 +10,6 @@ use thalweg_core::delivery::{EncodedHeaders, Message};
 
 /// What a record adds to a request beside key, value and headers, at most.
 const FRAMING: usize = 64;
-/// A load of many topics takes so many times what one request takes, in which there is one partition.
-const WIDE: usize = 8;
 /// Memory that is kept without being used.
 const SMALL: usize = 64 * 1024;
 
@@ -24,12 +21,8 @@ pub(crate) struct Load {
     keys: Vec<u8>,
     values: Vec<u8>,
     records: Vec<Waiting>,
-    /// Each once, with the bytes that its records need in requests.
-    topics: Vec<(Arc<str>, usize)>,
-    places: HashMap<Arc<str>, usize>,
-    /// Place of the previous record's topic, found without hashing.
-    recent: usize,
     /// Each once for all neighbours that share it.
+    topics: Vec<Arc<str>>,
     headers: Vec<EncodedHeaders>,
     size: usize,
     cost: u64,
@@ -53,43 +46,20 @@ impl Load {
         message.key.map_or(0, <[u8]>::len) + message.value.map_or(0, <[u8]>::len) + headers + FRAMING
     }
 
-    /// Whether a record of this size still belongs here, if one request takes `most`: records of one topic
-    /// may all be of one partition. An empty load takes any.
-    pub(crate) fn has_room(&self, message: &Message<'_>, size: usize, most: usize) -> bool {
-        let beside = match self.place(message.topic) {
-            Some(place) => self.topics[place].1,
-            None => 0,
-        };
-        self.records.is_empty() || (beside + size <= most && self.size + size <= most.saturating_mul(WIDE))
-    }
-
-    fn place(&self, topic: &Arc<str>) -> Option<usize> {
-        match self.topics.get(self.recent) {
-            Some((recent, _)) if Arc::ptr_eq(recent, topic) => Some(self.recent),
-            _ => self.places.get(topic).copied(),
-        }
-    }
-
     /// `seq` is above those before; `size` is the message's [`Load::size_of`].
     pub(crate) fn push(&mut self, seq: u64, cost: u64, size: usize, message: &Message<'_>) {
         let key = message.key.map(|k| keep(&mut self.keys, k));
         let value = message.value.map(|v| keep(&mut self.values, v));
-        let topic = self.place(message.topic).unwrap_or(self.topics.len());
-        match self.topics.get_mut(topic) {
-            Some((_, part)) => *part += size,
-            None => {
-                self.topics.push((message.topic.clone(), size));
-                self.places.insert(message.topic.clone(), topic);
-            }
+        if !self.topics.last().is_some_and(|last| Arc::ptr_eq(last, message.topic)) {
+            self.topics.push(message.topic.clone());
         }
-        self.recent = topic;
         if !self.headers.last().is_some_and(|last| Arc::ptr_eq(last, message.headers)) {
             self.headers.push(message.headers.clone());
         }
         self.records.push(Waiting {
             seq,
             cost,
-            topic,
+            topic: self.topics.len() - 1,
             partition: message.partition,
             key,
             value,
@@ -126,7 +96,7 @@ impl Load {
     pub(crate) fn records(&self) -> impl Iterator<Item = (u64, u64, Message<'_>)> {
         self.records.iter().map(|w| {
             let message = Message {
-                topic: &self.topics[w.topic].0,
+                topic: &self.topics[w.topic],
                 partition: w.partition,
                 key: w.key.clone().map(|r| &self.keys[r]),
                 value: w.value.clone().map(|r| &self.values[r]),
@@ -138,9 +108,8 @@ impl Load {
     }
 
     /// Without its records, if its memory is worth keeping: not where one record far above the usual
-    /// size needed it, nor where far less is needed by now. One request takes `most`.
-    pub(crate) fn emptied(mut self, most: usize) -> Option<Self> {
-        let usual = most.saturating_mul(self.topics.len().clamp(1, WIDE));
+    /// size (`usual`) needed it, nor where far less is needed by now.
+    pub(crate) fn emptied(mut self, usual: usize) -> Option<Self> {
         let (used, had) = (self.keys.len() + self.values.len(), self.keys.capacity() + self.values.capacity());
         if had > usual.saturating_mul(2) || (had > SMALL && used < had / 8) {
             return None;
@@ -149,9 +118,8 @@ impl Load {
         self.values.clear();
         self.records.clear();
         self.topics.clear();
-        self.places.clear();
         self.headers.clear();
-        (self.size, self.cost, self.recent) = (0, 0, 0);
+        (self.size, self.cost) = (0, 0);
         Some(self)
     }
 }
