@@ -13,7 +13,7 @@ use bytes::Bytes;
 use thalweg_core::notification::Notice;
 use thalweg_core::position::OffsetMap;
 use thalweg_core::signal::{Action, Followed, Inbox, Mark, Received, Signal, SnapshotKind, SnapshotRequest};
-use thalweg_core::snapshot::{Chunk, Incremental, Limits, Strategy, read_chunk};
+use thalweg_core::snapshot::{Chunk, Incremental, IncrementalMeter, Limits, Strategy, read_chunk};
 use thalweg_core::{Error, Phase};
 use tokio::sync::mpsc;
 use tokio::task::JoinHandle;
@@ -93,6 +93,7 @@ impl AdHoc {
         chunks: Result<Arc<Chunks>, &'static str>,
         blocking: mpsc::Sender<BlockingSnapshot>,
         inbox: Inbox,
+        meter: Arc<IncrementalMeter>,
     ) -> Self {
         let limits = Limits {
             rows: config.snapshot.chunk_size.saturating_mul(config.snapshot.threads.max(1)),
@@ -100,7 +101,7 @@ impl AdHoc {
             pause: config.signals.pause,
         };
         Self {
-            incremental: Incremental::new(Arc::new(PlaceText), limits),
+            incremental: Incremental::new(Arc::new(PlaceText), limits, meter),
             signals: config.filters.signals.clone(),
             follows: config.signals.channels.source,
             strategy: config.snapshot.watermarks,

@@ -127,7 +127,13 @@ impl SourceTask for MongoTask {
         let (part, uri) = self.part(partition)?;
         let (out, feed) = mpsc::channel(REPLIES_AHEAD);
         let (asks, blocking) = mpsc::channel(BLOCKING_AHEAD);
-        let ad_hoc = AdHoc::new(&self.config, self.chunks(&part, &uri), asks, context.signals.clone());
+        let ad_hoc = AdHoc::new(
+            &self.config,
+            self.chunks(&part, &uri),
+            asks,
+            context.signals.clone(),
+            context.progress.incremental.clone(),
+        );
         let pump = Pump {
             config: self.config.clone(),
             filter: self.filter.clone(),
