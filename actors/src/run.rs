@@ -22,6 +22,7 @@ use crate::exit::Exit;
 use crate::memory::{RememberedOffsets, UnitMemory};
 use crate::node::NodeContext;
 use crate::port::{Assignment, UnitId};
+use crate::rest_signals::RestSignals;
 use crate::settings::UnitSettings;
 use crate::signals::{Listener, Signals};
 
@@ -73,8 +74,9 @@ pub(crate) async fn open(
         producers: node.registry.producers().clone(),
         config: config.clone(),
         memory: memory.clone(),
+        rest: RestSignals::new(node.port.clone(), assignment.unit.clone(), assignment.epoch),
     });
-    let signals = Signals::start(partitions.len(), listener);
+    let signals = Signals::start(partitions.len(), source.follows_signals(), listener);
     let (encoder, handle, ready) = Encoder::spawn(EncoderParts {
         identity,
         mode: assignment.mode,

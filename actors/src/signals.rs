@@ -16,6 +16,7 @@ use tokio::task::JoinHandle;
 use tracing::{Instrument, info, warn};
 
 use crate::memory::UnitMemory;
+use crate::rest_signals::RestSignals;
 
 /// The inboxes of a task's partitions, and what fills them.
 pub(crate) struct Signals {
@@ -30,15 +31,25 @@ pub(crate) struct Listener {
     pub producers: Arc<dyn ProducerFactory>,
     pub config: Properties,
     pub memory: Arc<UnitMemory>,
+    /// The channel of signals that the cluster keeps.
+    pub rest: RestSignals,
 }
 
 impl Signals {
     /// For so many partitions. Without a listener nothing ever arrives.
-    pub(crate) fn start(partitions: usize, listener: Option<Listener>) -> Self {
+    pub(crate) fn start(partitions: usize, follows: bool, listener: Option<Listener>) -> Self {
         let inboxes: Vec<Inbox> = (0..partitions).map(|_| Inbox::default()).collect();
-        let listener = listener.filter(|l| partitions > 0 && l.channels.is_outside()).map(|listener| {
+        let follows = follows && partitions > 0;
+        let listener = listener.map(|mut listener| {
+            if !follows {
+                listener.channels = listener.channels.of_every_task();
+            }
+            listener
+        });
+        let listener = listener.filter(|l| l.channels.is_outside()).map(|listener| {
             let span = listener.memory.span.clone();
-            tokio::spawn(listener.run(inboxes.clone()).instrument(span))
+            let followers = if follows { inboxes.clone() } else { Vec::new() };
+            tokio::spawn(listener.run(followers).instrument(span))
         });
         Self { inboxes, listener }
     }
@@ -57,7 +68,7 @@ impl Drop for Signals {
 }
 
 impl Listener {
-    async fn run(self, inboxes: Vec<Inbox>) {
+    async fn run(mut self, inboxes: Vec<Inbox>) {
         let owner = format!("{}-{}", self.identity.connector, self.identity.task);
         let mut file = self.channels.open_file(&owner);
         if let Some(path) = &self.channels.file {
@@ -69,7 +80,10 @@ impl Listener {
             post.look();
             let mut settled = true;
             if let Some(channel) = &mut file {
-                settled &= self.serve(channel, &mut post).await;
+                settled &= serve(&self.memory, channel, &mut post).await;
+            }
+            if self.channels.rest {
+                settled &= serve(&self.memory, &mut self.rest, &mut post).await;
             }
             if let (Some(wanted), None) = (&self.channels.kafka, &kafka) {
                 match self.producers.signals(&self.identity, wanted, &self.config).await {
@@ -83,7 +97,7 @@ impl Listener {
                 }
             }
             if let Some(channel) = &mut kafka {
-                settled &= self.serve(&mut **channel, &mut post).await;
+                settled &= serve(&self.memory, &mut **channel, &mut post).await;
             }
             if settled && post.marks.is_empty() {
                 post.all_settled();
@@ -92,28 +106,28 @@ impl Listener {
             tokio::time::sleep(self.channels.poll_interval).await;
         }
     }
+}
 
-    /// Confirms what is stored, and takes what has arrived. False: not everything so far is confirmed.
-    async fn serve(&self, channel: &mut dyn SignalChannel, post: &mut Post) -> bool {
-        let name = channel.name();
-        let waiting = post.waiting_of(name);
-        let settled = channel.settle(waiting).await;
-        if let Err(error) = &settled {
-            let error = self.memory.hide(&error.to_string());
-            warn!(channel = name, %error, "signals that were followed cannot be confirmed; they may come again");
-        }
-        let settled = settled.is_ok() && waiting.is_none();
-        if !post.held_back.is_empty() {
-            return settled;
-        }
-        match channel.poll().await {
-            Ok(signals) => post.held_back.extend(signals),
-            Err(error) => {
-                warn!(channel = name, error = %self.memory.hide(&error.to_string()), "signals cannot be read");
-            }
-        }
-        settled && post.held_back.is_empty()
+/// Confirms what is stored, and takes what has arrived. False: not everything so far is confirmed.
+async fn serve(memory: &UnitMemory, channel: &mut dyn SignalChannel, post: &mut Post) -> bool {
+    let name = channel.name();
+    let waiting = post.waiting_of(name);
+    let settled = channel.settle(waiting).await;
+    if let Err(error) = &settled {
+        let error = memory.hide(&error.to_string());
+        warn!(channel = name, %error, "signals that were followed cannot be confirmed; they may come again");
     }
+    let settled = matches!(settled, Ok(true)) && waiting.is_none();
+    if !post.held_back.is_empty() {
+        return settled;
+    }
+    match channel.poll().await {
+        Ok(signals) => post.held_back.extend(signals),
+        Err(error) => {
+            warn!(channel = name, error = %memory.hide(&error.to_string()), "signals cannot be read");
+        }
+    }
+    settled && post.held_back.is_empty()
 }
 
 /// Signals between the channels and the readers.
@@ -131,7 +145,9 @@ struct Post {
 impl Post {
     /// Looks what the readers have stored.
     fn look(&mut self) {
-        let stored = self.inboxes.iter().map(Inbox::count_stored).min().unwrap_or(self.stored);
+        // Where nobody follows them, they wait for nobody.
+        let all = self.stored + self.marks.len() as u64;
+        let stored = self.inboxes.iter().map(Inbox::count_stored).min().unwrap_or(all);
         let news = usize::try_from(stored - self.stored).unwrap_or(usize::MAX).min(self.marks.len());
         self.marks.drain(..news);
         self.stored = stored;

@@ -428,7 +428,7 @@ pub const DEBEZIUM_COMMON: &[OptionDef] = &[
         "Where signals are taken from.",
     )
     .default("source")
-    .one_of(&["source", "kafka", "file", "jmx", "in-process"])
+    .one_of(&["source", "kafka", "file", "rest", "jmx", "in-process"])
     .width(Width::Long),
     new(
         "signal.poll.interval.ms",

@@ -93,12 +93,12 @@ impl SignalChannel for SignalTopic {
         Ok(signals)
     }
 
-    async fn settle(&mut self, waiting: Option<&Mark>) -> Result<()> {
+    async fn settle(&mut self, waiting: Option<&Mark>) -> Result<bool> {
         let waiting = waiting.map(|mark| mark.number);
         if waiting.is_some() && waiting == self.waiting {
-            return Ok(());
+            return Ok(false);
         }
-        let Some(consumer) = self.consumer.take() else { return Ok(()) };
+        let Some(consumer) = self.consumer.take() else { return Ok(waiting.is_none()) };
         let topic = self.topic.clone();
         let (consumer, stored) = blocking(move || {
             let stored = store_place(&consumer, &topic, waiting);
@@ -108,7 +108,7 @@ impl SignalChannel for SignalTopic {
         self.consumer = Some(consumer);
         stored?;
         self.waiting = waiting;
-        Ok(())
+        Ok(waiting.is_none())
     }
 }
 

@@ -115,8 +115,11 @@ impl SourceTask for MongoTask {
     }
 
     fn channels(&self) -> Option<Channels> {
-        let listens = !matches!(self.share, Share::WholeCluster(portion) if !portion.is_first());
-        listens.then(|| self.config.signals.channels.clone())
+        Some(self.config.signals.channels.clone())
+    }
+
+    fn follows_signals(&self) -> bool {
+        !matches!(self.share, Share::WholeCluster(portion) if !portion.is_first())
     }
 
     async fn open(

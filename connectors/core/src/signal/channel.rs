@@ -9,6 +9,9 @@ use thalweg_config::Settings;
 use super::{FileSignals, Mark, Received};
 use crate::error::Result;
 
+/// Name of the channel of signals that the cluster keeps.
+pub const REST: &str = "rest";
+
 /// Where signals come from besides the source.
 ///
 /// A signal is confirmed when nobody needs to hear it again. Invariant: what is not confirmed comes again
@@ -22,7 +25,8 @@ pub trait SignalChannel: Send {
     async fn poll(&mut self) -> Result<Vec<Received>>;
 
     /// Confirms what [`SignalChannel::poll`] has given before the signal at `waiting`; `None`: all of it.
-    async fn settle(&mut self, waiting: Option<&Mark>) -> Result<()>;
+    /// True: nothing of what was given comes again to anybody.
+    async fn settle(&mut self, waiting: Option<&Mark>) -> Result<bool>;
 }
 
 /// What a connector's configuration says about channels.
@@ -33,6 +37,8 @@ pub struct Channels {
     /// `signal.file`.
     pub file: Option<String>,
     pub kafka: Option<KafkaSignals>,
+    /// Those that the cluster keeps (`POST /connectors/{name}/signals`).
+    pub rest: bool,
     pub poll_interval: Duration,
 }
 
@@ -63,13 +69,19 @@ impl Channels {
             source: on("source"),
             file: on("file").then(|| text("signal.file").unwrap_or("file-signals.txt").to_owned()),
             kafka,
+            rest: on(REST),
             poll_interval: s.millis("signal.poll.interval.ms"),
         }
     }
 
     /// Whether anything outside of the source is listened to.
     pub fn is_outside(&self) -> bool {
-        self.file.is_some() || self.kafka.is_some()
+        self.file.is_some() || self.kafka.is_some() || self.rest
+    }
+
+    /// Those that every task has to confirm, also one that follows no signals.
+    pub fn of_every_task(&self) -> Self {
+        Self { source: false, file: None, kafka: None, rest: self.rest, poll_interval: self.poll_interval }
     }
 
     /// The channel `file`, if it is on. `owner` tells the task from others that may use the same file.
