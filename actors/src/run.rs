@@ -10,6 +10,7 @@ use thalweg_config::Properties;
 use thalweg_config::provider::{Providers, Resolution};
 use thalweg_core::delivery::ProducerIdentity;
 use thalweg_core::position::{OffsetReader, SourcePartition};
+use thalweg_core::signal::Followed;
 use thalweg_core::source::{SourceTask, TaskSpec};
 use thalweg_core::{Error, ErrorKind, Phase};
 use tokio::sync::oneshot;
@@ -75,6 +76,8 @@ pub(crate) async fn open(
         config: config.clone(),
         memory: memory.clone(),
         rest: RestSignals::new(node.port.clone(), assignment.unit.clone(), assignment.epoch),
+        shares: source.shares_signals(),
+        followed: partitions.iter().filter_map(|p| stored.offset(p)).map(|o| Followed::from_offset(&o)).collect(),
     });
     let signals = Signals::start(partitions.len(), source.follows_signals(), listener);
     let (encoder, handle, ready) = Encoder::spawn(EncoderParts {

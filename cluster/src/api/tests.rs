@@ -133,6 +133,7 @@ impl ProducerFactory for NoKafka {
         _: &ProducerIdentity,
         _: &KafkaSignals,
         _: &Properties,
+        _: Option<i64>,
     ) -> Result<Box<dyn SignalChannel>, thalweg_core::Error> {
         Err(thalweg_core::Error::config("there is no Kafka"))
     }

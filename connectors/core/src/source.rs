@@ -111,6 +111,11 @@ pub trait SourceTask: Send + Sync {
         true
     }
 
+    /// Whether other tasks of the connector follow the same signals.
+    fn shares_signals(&self) -> bool {
+        false
+    }
+
     /// Opens one partition at what is stored for it. Snapshot or stream is the reader's decision.
     async fn open(&self, partition: &SourcePartition, context: PartitionContext) -> Result<Box<dyn PartitionReader>>;
 }

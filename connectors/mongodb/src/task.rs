@@ -122,6 +122,10 @@ impl SourceTask for MongoTask {
         !matches!(self.share, Share::WholeCluster(portion) if !portion.is_first())
     }
 
+    fn shares_signals(&self) -> bool {
+        matches!(self.share, Share::Shards { of, .. } if of > 1)
+    }
+
     async fn open(
         &self,
         partition: &SourcePartition,
@@ -137,6 +141,7 @@ impl SourceTask for MongoTask {
             context.signals.clone(),
             context.progress.incremental.clone(),
         );
+        let ad_hoc = if self.shares_signals() { ad_hoc.sharing() } else { ad_hoc };
         let pump = Pump {
             config: self.config.clone(),
             filter: self.filter.clone(),

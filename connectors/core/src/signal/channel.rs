@@ -9,6 +9,9 @@ use thalweg_config::Settings;
 use super::{FileSignals, Mark, Received};
 use crate::error::Result;
 
+/// Name of the channel of signals in a topic.
+pub const KAFKA: &str = "kafka";
+
 /// Name of the channel of signals that the cluster keeps.
 pub const REST: &str = "rest";
 
@@ -20,6 +23,11 @@ pub const REST: &str = "rest";
 pub trait SignalChannel: Send {
     /// Its name in `signal.enabled.channels`.
     fn name(&self) -> &'static str;
+
+    /// The number before which nothing is given, once it is known, if the channel's numbers are a place.
+    fn begins(&self) -> Option<i64> {
+        None
+    }
 
     /// What has arrived since the last call, in order. May wait a little, but not for a signal.
     async fn poll(&mut self) -> Result<Vec<Received>>;
@@ -59,7 +67,7 @@ impl Channels {
         let on = |name: &str| s.list("signal.enabled.channels").iter().any(|c| c.eq_ignore_ascii_case(name));
         let text = |name: &str| s.text(name).map(str::trim).filter(|t| !t.is_empty());
         let prefix = s.text_or_empty("topic.prefix");
-        let kafka = on("kafka").then(|| KafkaSignals {
+        let kafka = on(KAFKA).then(|| KafkaSignals {
             topic: text("signal.kafka.topic").map_or_else(|| format!("{prefix}-signal").into(), Into::into),
             key: prefix.into(),
             group: text("signal.kafka.groupId").unwrap_or("kafka-signal").into(),

@@ -16,7 +16,7 @@ mod inbox;
 mod mark;
 
 pub use action::{Action, Condition, SnapshotKind, SnapshotRequest, Stopped};
-pub use channel::{Channels, KafkaSignals, REST, SignalChannel};
+pub use channel::{Channels, KAFKA, KafkaSignals, REST, SignalChannel};
 pub use file::FileSignals;
 pub use inbox::Inbox;
 pub use mark::{FOLLOWED, Followed, Mark, Received};

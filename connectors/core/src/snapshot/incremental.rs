@@ -24,6 +24,9 @@ use crate::signal::{Condition, SnapshotRequest, Stopped};
 /// Keys that changed in a window whose rows have not arrived; with more than that the stream waits.
 const MOST_TOUCHED: usize = 100_000;
 
+/// What is stored of the queue is part of every position: with more than so many bytes a signal is refused.
+const MOST_STORED: usize = 64 << 10;
+
 /// Endings of the ids of watermarks, behind the id of their chunk.
 const OPEN: &str = "-open";
 const CLOSE: &str = "-close";
@@ -188,10 +191,15 @@ impl<R> Incremental<R> {
         })
     }
 
+    fn stored_bytes(&self) -> usize {
+        let members = self.state().unwrap_or_default();
+        members.values().map(|member| member.as_str().map_or(0, str::len)).sum()
+    }
+
     /// Collections of a signal, behind those that wait already.
     pub fn execute(&mut self, request: &SnapshotRequest, signal: &str) -> Vec<Notice> {
-        let was_idle = !self.is_running();
-        self.correlation = Some(signal.to_owned());
+        let (was_idle, waiting) = (!self.is_running(), self.queue.len());
+        let before = self.correlation.replace(signal.to_owned());
         for collection in &request.collections {
             let waits = |q: &Queued| q.id == *collection && q.pattern.as_ref().is_none_or(|p| p.from.is_none());
             if self.queue.iter().any(waits) {
@@ -212,6 +220,19 @@ impl<R> Incremental<R> {
                 pattern: Some(Arc::new(pattern)),
                 of: None,
             });
+        }
+        let stored = self.stored_bytes();
+        if stored > MOST_STORED && self.queue.len() > waiting {
+            self.queue.truncate(waiting);
+            self.correlation = before;
+            warn!(
+                signal,
+                collections = request.collections.len(),
+                "an incremental snapshot is not possible, its signal is ignored: what is left to do would take {stored} \
+                 bytes in the stored offset, {MOST_STORED} are allowed; give an expression for the collections in \
+                 place of their names, or send several signals, one after the other"
+            );
+            return Vec::new();
         }
         info!(signal, collections = request.collections.join(","), "incremental snapshot requested");
         if was_idle {
@@ -235,6 +256,16 @@ impl<R> Incremental<R> {
             info!("incremental snapshot stopped");
             return vec![notice];
         };
+        let more: usize = collections.iter().map(String::len).sum();
+        let patterns = self.queue.iter().filter(|q| q.pattern.is_some() || q.of.is_some()).count().max(1);
+        if more.saturating_mul(patterns.min(MOST_STORED)) + self.stored_bytes() > 2 * MOST_STORED {
+            warn!(
+                collections = collections.len(),
+                "a signal to stop names too many collections to remember and is ignored: give an expression for them, or \
+                 stop the whole snapshot"
+            );
+            return Vec::new();
+        }
         let first = self.queue.front().map(|q| q.id.clone());
         let (gone, left): (VecDeque<_>, VecDeque<_>) =
             self.queue.drain(..).partition(|q| collections.iter().any(|c| means(c, &q.id)));

@@ -313,6 +313,29 @@ fn numbers_of_it_follow_chunks_pauses_and_ends() {
     assert_eq!(of(&meter).0, Standing::Aborted, "the position that is taken up does not know of it");
 }
 
+/// What is stored with every position does not grow with what signals name.
+#[test]
+fn a_signal_with_too_many_names_is_refused_and_the_rest_goes_on() {
+    let mut run = Run::new(filled(&[("d.a", 2)]));
+    run.execute(&["d.a"]);
+    let names: Vec<String> = (0..5_000).map(|n| format!("d.collection{n:05}")).collect();
+    let names: Vec<&str> = names.iter().map(String::as_str).collect();
+    let before = run.snapshot.state();
+    assert!(run.snapshot.execute(&request(&names), "s2").is_empty());
+    assert_eq!(run.snapshot.state(), before);
+    // Some hundred at once, and more of them later.
+    let some = &names[..200];
+    assert!(run.snapshot.execute(&request(some), "s3").is_empty());
+    assert_ne!(run.snapshot.state(), before);
+    let stop = Stopped { collections: Some(names.iter().map(|n| (*n).to_owned()).collect()) };
+    assert!(run.snapshot.stop(&stop).is_empty());
+    run.finish();
+    assert_eq!(run.seen, run.truth());
+    assert_eq!(run.notices.last(), Some(&"COMPLETED"));
+    assert!(run.snapshot.execute(&request(&names), "s4").is_empty(), "also where nothing waits");
+    assert!(!run.snapshot.is_running());
+}
+
 #[test]
 fn a_change_in_the_window_wins() {
     let mut run = Run::new(filled(&[("d.a", 3)]));
