@@ -21,6 +21,9 @@ use crate::stream::StreamSettings;
 /// Between two looks at the stored offsets, which are in this node's memory.
 const LOOK_EVERY: Duration = Duration::from_millis(250);
 
+/// The same while nothing is planned: all that is stored of a snapshot is read for it.
+const LOOK_IDLE: Duration = Duration::from_secs(1);
+
 /// Between two lines about what is waited for.
 const REPORT_EVERY: Duration = Duration::from_secs(30);
 
@@ -59,7 +62,7 @@ impl Pump {
                     return Ok((Begun { position: position.begin_of_snapshot(), copied }, plan));
                 }
             }
-            self.progress.rest(LOOK_EVERY).await;
+            self.progress.rest(LOOK_IDLE).await;
         }
     }
 
