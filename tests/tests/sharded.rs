@@ -184,8 +184,8 @@ async fn a_signal_that_one_task_has_confirmed_is_not_lost_to_another() -> Result
     let (first, second) = (cluster.owner(&name, 0).await?, cluster.owner(&name, 1).await?);
     // The order of the tasks is that of the shards.
     assert_ne!(first, second, "one task a node");
-    until("the other task waits for its shard", SOON, || async {
-        Ok(cluster.nodes[second].log().contains("waits for a blocking snapshot").then_some(()))
+    until("the other task has heard it, and waits for its shard", SOON, || async {
+        Ok(cluster.nodes[second].log().contains("signal received").then_some(()))
     })
     .await?;
     until("the first task has confirmed it", SOON, || async {

@@ -25,7 +25,7 @@ use crate::signal::{Condition, SnapshotRequest, Stopped};
 const MOST_TOUCHED: usize = 100_000;
 
 /// What is stored of the queue is part of every position: with more than so many bytes a signal is refused.
-const MOST_STORED: usize = 64 << 10;
+const MOST_STORED: usize = 256 << 10;
 
 /// Endings of the ids of watermarks, behind the id of their chunk.
 const OPEN: &str = "-open";
