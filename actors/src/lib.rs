@@ -30,6 +30,7 @@ mod progress;
 mod reader;
 mod refused;
 mod registry;
+mod rest_signals;
 mod run;
 pub mod sabotage;
 mod settings;

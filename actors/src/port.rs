@@ -1,7 +1,7 @@
 //! What the actors need from the cluster and what they tell it: the only seam between the two.
 //!
 //! Invariants: everything a unit reports carries its epoch, and the cluster drops what is stale;
-//! nothing here blocks or waits for consensus except [`ClusterPort::settled`].
+//! nothing here blocks or waits for consensus except where it says so.
 
 use std::fmt;
 use std::sync::Arc;
@@ -12,6 +12,7 @@ use thalweg_config::Properties;
 use thalweg_core::Error;
 use thalweg_core::delivery::DeliveryMode;
 use thalweg_core::position::{OffsetMap, OffsetReader, SourcePartition};
+use thalweg_core::signal::Received;
 
 /// The Raft index of the entry that made an assignment: unique and rising over the whole cluster.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
@@ -129,6 +130,15 @@ pub trait ClusterPort: Send + Sync + 'static {
         config_revision: u64,
         tasks: Vec<Properties>,
     ) -> Result<(), Error>;
+
+    /// Signals that the cluster keeps for the connector, those behind the mark `after`, in their order.
+    fn signals(&self, connector: &Arc<str>, after: i64) -> Vec<Received>;
+
+    /// Whether the cluster keeps a signal for the connector up to this mark.
+    fn keeps_signals(&self, connector: &Arc<str>, through: i64) -> bool;
+
+    /// The unit has stored what followed from all signals up to this mark. Waits for consensus.
+    async fn confirm_signals(&self, unit: &UnitId, epoch: Epoch, through: i64) -> Result<(), Error>;
 
     /// First message to a topic since creation or reset.
     fn topic_used(&self, connector: &Arc<str>, topic: &Arc<str>);

@@ -10,6 +10,7 @@ use thalweg_config::Properties;
 use thalweg_config::provider::{Providers, Resolution};
 use thalweg_core::delivery::ProducerIdentity;
 use thalweg_core::position::{OffsetReader, SourcePartition};
+use thalweg_core::signal::Followed;
 use thalweg_core::source::{SourceTask, TaskSpec};
 use thalweg_core::{Error, ErrorKind, Phase};
 use tokio::sync::oneshot;
@@ -22,6 +23,7 @@ use crate::exit::Exit;
 use crate::memory::{RememberedOffsets, UnitMemory};
 use crate::node::NodeContext;
 use crate::port::{Assignment, UnitId};
+use crate::rest_signals::RestSignals;
 use crate::settings::UnitSettings;
 use crate::signals::{Listener, Signals};
 
@@ -73,8 +75,11 @@ pub(crate) async fn open(
         producers: node.registry.producers().clone(),
         config: config.clone(),
         memory: memory.clone(),
+        rest: RestSignals::new(node.port.clone(), assignment.unit.clone(), assignment.epoch),
+        shares: source.shares_signals(),
+        followed: partitions.iter().filter_map(|p| stored.offset(p)).map(|o| Followed::from_offset(&o)).collect(),
     });
-    let signals = Signals::start(partitions.len(), listener);
+    let signals = Signals::start(partitions.len(), source.follows_signals(), listener);
     let (encoder, handle, ready) = Encoder::spawn(EncoderParts {
         identity,
         mode: assignment.mode,

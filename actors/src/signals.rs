@@ -11,11 +11,12 @@ use std::sync::Arc;
 
 use thalweg_config::Properties;
 use thalweg_core::delivery::{ProducerFactory, ProducerIdentity};
-use thalweg_core::signal::{Channels, Inbox, Mark, Received, SignalChannel};
+use thalweg_core::signal::{Channels, Followed, Inbox, KAFKA, Mark, Received, SignalChannel};
 use tokio::task::JoinHandle;
 use tracing::{Instrument, info, warn};
 
 use crate::memory::UnitMemory;
+use crate::rest_signals::RestSignals;
 
 /// The inboxes of a task's partitions, and what fills them.
 pub(crate) struct Signals {
@@ -30,15 +31,29 @@ pub(crate) struct Listener {
     pub producers: Arc<dyn ProducerFactory>,
     pub config: Properties,
     pub memory: Arc<UnitMemory>,
+    /// The channel of signals that the cluster keeps.
+    pub rest: RestSignals,
+    /// Other tasks of the connector follow the same signals.
+    pub shares: bool,
+    /// What the partitions' stored positions say.
+    pub followed: Vec<Followed>,
 }
 
 impl Signals {
     /// For so many partitions. Without a listener nothing ever arrives.
-    pub(crate) fn start(partitions: usize, listener: Option<Listener>) -> Self {
+    pub(crate) fn start(partitions: usize, follows: bool, listener: Option<Listener>) -> Self {
         let inboxes: Vec<Inbox> = (0..partitions).map(|_| Inbox::default()).collect();
-        let listener = listener.filter(|l| partitions > 0 && l.channels.is_outside()).map(|listener| {
+        let follows = follows && partitions > 0;
+        let listener = listener.map(|mut listener| {
+            if !follows {
+                listener.channels = listener.channels.of_every_task();
+            }
+            listener
+        });
+        let listener = listener.filter(|l| l.channels.is_outside()).map(|listener| {
             let span = listener.memory.span.clone();
-            tokio::spawn(listener.run(inboxes.clone()).instrument(span))
+            let followers = if follows { inboxes.clone() } else { Vec::new() };
+            tokio::spawn(listener.run(followers).instrument(span))
         });
         Self { inboxes, listener }
     }
@@ -57,7 +72,7 @@ impl Drop for Signals {
 }
 
 impl Listener {
-    async fn run(self, inboxes: Vec<Inbox>) {
+    async fn run(mut self, inboxes: Vec<Inbox>) {
         let owner = format!("{}-{}", self.identity.connector, self.identity.task);
         let mut file = self.channels.open_file(&owner);
         if let Some(path) = &self.channels.file {
@@ -69,10 +84,15 @@ impl Listener {
             post.look();
             let mut settled = true;
             if let Some(channel) = &mut file {
-                settled &= self.serve(channel, &mut post).await;
+                settled &= serve(&self.memory, channel, &mut post).await;
+            }
+            if self.channels.rest {
+                settled &= serve(&self.memory, &mut self.rest, &mut post).await;
             }
             if let (Some(wanted), None) = (&self.channels.kafka, &kafka) {
-                match self.producers.signals(&self.identity, wanted, &self.config).await {
+                let from = self.followed.iter().filter_map(|f| f.number(KAFKA, &wanted.topic)).min();
+                let from = from.map(|number| number + 1);
+                match self.producers.signals(&self.identity, wanted, &self.config, from).await {
                     Ok(channel) => {
                         info!(topic = %wanted.topic, "listening for signals");
                         kafka = Some(channel);
@@ -83,7 +103,12 @@ impl Listener {
                 }
             }
             if let Some(channel) = &mut kafka {
-                settled &= self.serve(&mut **channel, &mut post).await;
+                settled &= serve(&self.memory, &mut **channel, &mut post).await;
+                if self.shares
+                    && let Some((wanted, begins)) = self.channels.kafka.as_ref().zip(channel.begins())
+                {
+                    post.begin(Mark { channel: KAFKA, series: wanted.topic.clone(), number: begins - 1, time_ms: 0 });
+                }
             }
             if settled && post.marks.is_empty() {
                 post.all_settled();
@@ -92,46 +117,50 @@ impl Listener {
             tokio::time::sleep(self.channels.poll_interval).await;
         }
     }
+}
 
-    /// Confirms what is stored, and takes what has arrived. False: not everything so far is confirmed.
-    async fn serve(&self, channel: &mut dyn SignalChannel, post: &mut Post) -> bool {
-        let name = channel.name();
-        let waiting = post.waiting_of(name);
-        let settled = channel.settle(waiting).await;
-        if let Err(error) = &settled {
-            let error = self.memory.hide(&error.to_string());
-            warn!(channel = name, %error, "signals that were followed cannot be confirmed; they may come again");
-        }
-        let settled = settled.is_ok() && waiting.is_none();
-        if !post.held_back.is_empty() {
-            return settled;
-        }
-        match channel.poll().await {
-            Ok(signals) => post.held_back.extend(signals),
-            Err(error) => {
-                warn!(channel = name, error = %self.memory.hide(&error.to_string()), "signals cannot be read");
-            }
-        }
-        settled && post.held_back.is_empty()
+/// Confirms what is stored, and takes what has arrived. False: not everything so far is confirmed.
+async fn serve(memory: &UnitMemory, channel: &mut dyn SignalChannel, post: &mut Post) -> bool {
+    let name = channel.name();
+    let waiting = post.waiting_of(name);
+    let settled = channel.settle(waiting).await;
+    if let Err(error) = &settled {
+        let error = memory.hide(&error.to_string());
+        warn!(channel = name, %error, "signals that were followed cannot be confirmed; they may come again");
     }
+    let settled = matches!(settled, Ok(true)) && waiting.is_none();
+    if !post.held_back.is_empty() {
+        return settled;
+    }
+    match channel.poll().await {
+        Ok(signals) => post.held_back.extend(signals),
+        Err(error) => {
+            warn!(channel = name, error = %memory.hide(&error.to_string()), "signals cannot be read");
+        }
+    }
+    settled && post.held_back.is_empty()
 }
 
 /// Signals between the channels and the readers.
 #[derive(Default)]
 struct Post {
     inboxes: Vec<Inbox>,
-    /// Those that were handed to the readers and are not stored by all of them, in their order.
-    marks: VecDeque<Mark>,
+    /// Those that were handed to the readers and are not stored by all of them, in their order; `None`: a place.
+    marks: VecDeque<Option<Mark>>,
     /// So many were stored before these.
     stored: u64,
     /// There is no room for these yet.
     held_back: VecDeque<Received>,
+    /// The readers were told where listening to a channel that tasks share begins.
+    begun: bool,
 }
 
 impl Post {
     /// Looks what the readers have stored.
     fn look(&mut self) {
-        let stored = self.inboxes.iter().map(Inbox::count_stored).min().unwrap_or(self.stored);
+        // Where nobody follows them, they wait for nobody.
+        let all = self.stored + self.marks.len() as u64;
+        let stored = self.inboxes.iter().map(Inbox::count_stored).min().unwrap_or(all);
         let news = usize::try_from(stored - self.stored).unwrap_or(usize::MAX).min(self.marks.len());
         self.marks.drain(..news);
         self.stored = stored;
@@ -139,7 +168,8 @@ impl Post {
 
     /// The first signal of a channel that is not stored.
     fn waiting_of(&self, channel: &str) -> Option<&Mark> {
-        self.marks.iter().chain(self.held_back.iter().map(|r| &r.mark)).find(|mark| mark.channel == channel)
+        let held_back = self.held_back.iter().filter(|r| !r.is_place()).map(|r| &r.mark);
+        self.marks.iter().flatten().chain(held_back).find(|mark| mark.channel == channel)
     }
 
     fn all_settled(&self) {
@@ -148,13 +178,24 @@ impl Post {
         }
     }
 
+    /// Tells the readers where listening begins, before the first signal.
+    fn begin(&mut self, mark: Mark) {
+        if !std::mem::replace(&mut self.begun, true) {
+            self.held_back.push_front(Received::place(mark));
+        }
+    }
+
     /// Hands over what there is room for.
     fn deliver(&mut self) {
         while self.inboxes.iter().all(Inbox::has_room) {
             let Some(received) = self.held_back.pop_front() else { return };
-            let (signal, channel) = (&received.signal, received.mark.channel);
-            info!(channel, signal = signal.id, kind = signal.kind, "signal received");
-            self.marks.push_back(received.mark.clone());
+            if received.is_place() {
+                self.marks.push_back(None);
+            } else {
+                let (signal, channel) = (&received.signal, received.mark.channel);
+                info!(channel, signal = signal.id, kind = signal.kind, "signal received");
+                self.marks.push_back(Some(received.mark.clone()));
+            }
             for inbox in &self.inboxes {
                 inbox.put(received.clone());
             }
@@ -165,7 +206,7 @@ impl Post {
 #[cfg(test)]
 mod tests {
     use serde_json::Value as Json;
-    use thalweg_core::signal::{Followed, Signal};
+    use thalweg_core::signal::Signal;
 
     use super::*;
 
@@ -207,6 +248,19 @@ mod tests {
         assert_eq!((waiting(&mut post, "kafka"), waiting(&mut post, "file")), (None, None));
         post.all_settled();
         assert!(inboxes.iter().all(Inbox::is_settled));
+
+        // A place is no signal: nobody waits for it in the channel, and all have to store it.
+        post.begin(received("kafka", 8).mark);
+        post.begin(received("kafka", 99).mark);
+        post.deliver();
+        assert_eq!((waiting(&mut post, "kafka"), post.marks.len()), (None, 1));
+        for (inbox, followed) in inboxes.iter().zip(&mut followed) {
+            let place = inbox.take().await;
+            assert_eq!((place.is_place(), place.mark.number), (true, 8));
+            inbox.stored(followed);
+        }
+        post.look();
+        assert!(post.marks.is_empty());
 
         post.held_back.extend((0..1_500).map(|number| received("file", number + 2)));
         post.deliver();

@@ -10,6 +10,7 @@ use std::time::{Duration, Instant};
 use thalweg_core::position::{OffsetMap, SourcePartition};
 use thalweg_core::progress::{Absence, LagView};
 use thalweg_core::queue::Limits;
+use thalweg_core::snapshot::IncrementalView;
 use thalweg_core::tolerance::ErrorCounters;
 
 use crate::counters::{CounterView, now_ms};
@@ -121,6 +122,8 @@ pub struct PartitionView {
     /// The source does not answer, and its connector tries again by itself.
     pub away: Option<AwayView>,
     pub snapshot: Option<SnapshotView>,
+    /// The one that is taken in chunks while changes are read.
+    pub incremental: Option<IncrementalView>,
     /// Collections that are being snapshotted or were, by name.
     pub tables: Vec<TableView>,
 }
@@ -201,6 +204,7 @@ pub struct SnapshotView {
     /// Rows a second since the start.
     pub rate: f64,
     pub left: Option<Duration>,
+    pub started: Instant,
     pub duration: Duration,
 }
 
@@ -257,6 +261,7 @@ impl PartitionView {
             rows_expected: state.expected(),
             rate: state.rate(),
             left: state.ended.is_none().then(|| state.left()).flatten(),
+            started: state.started,
             duration: state.ended.unwrap_or_else(Instant::now).saturating_duration_since(state.started),
         });
         let activity = match (activity, &snapshot) {
@@ -293,6 +298,7 @@ impl PartitionView {
             since_contact: since(progress.last_contact_ms.load(Ordering::Relaxed)),
             away: progress.absence().map(AwayView::from),
             snapshot,
+            incremental: progress.incremental.view(),
             tables: memory.tables(),
         }
     }

@@ -1,7 +1,7 @@
 //! The cluster as the actors see it: the implementation of [`ClusterPort`].
 //!
-//! Invariant: nothing here waits for consensus except [`ClusterPort::settled`] and
-//! [`ClusterPort::publish_tasks`]; [`ClusterPort::lease_held`] is a clock read.
+//! Invariant: nothing here waits for consensus except [`ClusterPort::settled`],
+//! [`ClusterPort::publish_tasks`] and [`ClusterPort::confirm_signals`]; [`ClusterPort::lease_held`] is a clock read.
 //!
 //! It does not: hold any state of its own.
 
@@ -13,11 +13,12 @@ use thalweg_actors::port::{ClusterPort, Epoch, OffsetCommit, UnitId, UnitStatus}
 use thalweg_config::Properties;
 use thalweg_core::error::{Error, ErrorKind, Phase};
 use thalweg_core::position::{OffsetMap, OffsetReader, SourcePartition};
+use thalweg_core::signal::{Mark, REST, Received, Signal};
 
 use crate::commit::Coalescer;
 use crate::lease::LeaseGuard;
 use crate::raft::command::{CommandV1, Refusal};
-use crate::raft::{ProposeError, Proposer, Reply, StateView};
+use crate::raft::{ProposeError, Proposer, Reply, StateView, Unit};
 
 pub struct NodePort {
     pub group: Arc<str>,
@@ -89,6 +90,36 @@ impl ClusterPort for NodePort {
         }
     }
 
+    fn signals(&self, connector: &Arc<str>, after: i64) -> Vec<Received> {
+        let from = u64::try_from(after).map_or(0, |after| after.saturating_add(1));
+        let state = self.view.read();
+        let waiting = state.signals.get(connector).into_iter().flat_map(|signals| signals.waiting.range(from..));
+        waiting
+            .filter_map(|(number, signal)| {
+                // It was checked before it was taken.
+                let parsed = Signal::from_json(signal.text.0.as_bytes()).ok()?;
+                Some(Received { signal: parsed, mark: mark(*number, signal.given_ms) })
+            })
+            .collect()
+    }
+
+    fn keeps_signals(&self, connector: &Arc<str>, through: i64) -> bool {
+        let Ok(through) = u64::try_from(through) else { return false };
+        let state = self.view.read();
+        state.signals.get(connector).is_some_and(|signals| signals.waiting.range(..=through).next().is_some())
+    }
+
+    async fn confirm_signals(&self, unit: &UnitId, epoch: Epoch, through: i64) -> Result<(), Error> {
+        let Ok(through) = u64::try_from(through) else { return Ok(()) };
+        let command = CommandV1::ConfirmSignals { unit: Unit::from(unit), epoch: epoch.0, through };
+        let (kind, why) = match self.proposer.propose(command.into()).await {
+            Ok(Reply::Refused(why)) => (ErrorKind::Fenced, why.to_string()),
+            Ok(_) => return Ok(()),
+            Err(error) => (ErrorKind::QuorumLost, error.to_string()),
+        };
+        Err(Error::new(kind, Phase::Stream, format!("signals of {unit} could not be confirmed: {why}")))
+    }
+
     fn topic_used(&self, connector: &Arc<str>, topic: &Arc<str>) {
         let known = |topics: &std::collections::BTreeSet<Arc<str>>| topics.contains(topic);
         if self.topic_tracking && !self.view.read().topics.get(connector).is_some_and(known) {
@@ -111,6 +142,12 @@ impl ClusterPort for NodePort {
     fn group(&self) -> &Arc<str> {
         &self.group
     }
+}
+
+/// Numbers rise over the whole cluster, so that no series is ever begun again.
+fn mark(index: u64, given_ms: u64) -> Mark {
+    let number = |n: u64| i64::try_from(n).unwrap_or(i64::MAX);
+    Mark { channel: REST, series: "raft".into(), number: number(index), time_ms: number(given_ms) }
 }
 
 /// A stale owner has to stop; an owner whose plan was overtaken plans again.

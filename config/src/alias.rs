@@ -7,7 +7,7 @@
 //!
 //! Older values of an option are its own matter: [`OptionDef::value_aliases`](crate::OptionDef).
 
-use crate::option::OptionTable;
+use crate::option::{OptionDef, OptionTable};
 use crate::properties::Properties;
 
 /// `(old, new)`.
@@ -46,6 +46,11 @@ pub struct Canonical {
     pub warnings: Vec<String>,
     /// The old keys that were found.
     pub old_names: Vec<String>,
+}
+
+/// Whether `name` is an older name of the option.
+pub(crate) fn is_older(name: &str, option: &OptionDef) -> bool {
+    option.aliases.contains(&name) || RENAMED.iter().any(|(old, new)| *old == name && *new == option.name)
 }
 
 /// Renames what `table` has newer names for.

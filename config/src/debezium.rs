@@ -84,6 +84,7 @@ pub const DEBEZIUM_COMMON: &[OptionDef] = &[
     )
     .default("0")
     .at_least(0)
+    .range_text("A non-negative long value is expected")
     .width(Width::Long),
     new(
         "poll.interval.ms",
@@ -120,7 +121,8 @@ pub const DEBEZIUM_COMMON: &[OptionDef] = &[
         "Milliseconds to wait before the snapshot.",
     ))
     .default("0")
-    .at_least(0),
+    .at_least(0)
+    .range_text("A non-negative long value is expected"),
     low(new(
         "streaming.delay.ms",
         OptionKind::Long,
@@ -129,7 +131,8 @@ pub const DEBEZIUM_COMMON: &[OptionDef] = &[
         "Milliseconds to wait after the snapshot before changes are read.",
     ))
     .default("0")
-    .at_least(0),
+    .at_least(0)
+    .range_text("A non-negative long value is expected"),
     new(
         "snapshot.include.collection.list",
         OptionKind::List,
@@ -284,6 +287,7 @@ pub const DEBEZIUM_COMMON: &[OptionDef] = &[
     ))
     .default("60000")
     .at_least(1)
+    .range_text("A positive, non-zero long value is expected")
     .width(Width::Short),
     new(
         "executor.shutdown.timeout.ms",
@@ -293,7 +297,8 @@ pub const DEBEZIUM_COMMON: &[OptionDef] = &[
         "The most milliseconds that a reader has to let go of its connections when its task stops.",
     )
     .default("4000")
-    .at_least(1),
+    .at_least(1)
+    .range_text("A positive, non-zero long value is expected"),
     low(flag(
         "extended.headers.enabled",
         CONNECTOR,
@@ -428,7 +433,7 @@ pub const DEBEZIUM_COMMON: &[OptionDef] = &[
         "Where signals are taken from.",
     )
     .default("source")
-    .one_of(&["source", "kafka", "file", "jmx", "in-process"])
+    .one_of(&["source", "kafka", "file", "rest", "jmx", "in-process"])
     .width(Width::Long),
     new(
         "signal.poll.interval.ms",

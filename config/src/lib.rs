@@ -33,6 +33,6 @@ pub use properties::Properties;
 pub use provider::{Providers, References, Resolution};
 pub use reply::{config_keys, validate_reply};
 pub use rule::RegexList;
-pub use secret::Secret;
+pub use secret::{HIDDEN, Secret};
 pub use settings::{Parsed, Settings};
 pub use validate::{Naming, ValidatedOption, Validation};

@@ -5,31 +5,58 @@
 
 use fancy_regex::Regex;
 
+use crate::alias;
 use crate::properties::Properties;
-use crate::validate::Validation;
+use crate::secret::HIDDEN;
+use crate::validate::{ValidatedOption, Validation};
 
 const OPTION: &str = "custom.sanitize.pattern";
-const HIDDEN: &str = "[hidden]";
 
-/// Hides in `validation` the values of the options of `config` that its pattern names: as a whole, in any
-/// case. A pattern that is none hides nothing; it is an error of its own option.
+/// Hides in `validation` the values of the options of `config` that its pattern names, by their present or
+/// their older names: as a whole, in any case. A pattern that is none hides nothing; it is an error of its own option.
 pub fn hide(validation: &mut Validation, config: &Properties) {
     let Some(pattern) = config.get(OPTION).map(str::trim).filter(|pattern| !pattern.is_empty()) else { return };
     let Ok(pattern) = Regex::new(&format!("(?i)^(?:{pattern})$")) else { return };
-    for (name, value) in config.iter() {
-        // What cannot be decided is hidden.
-        if name == OPTION || value.trim().is_empty() || !pattern.is_match(name).unwrap_or(true) {
+    // What cannot be decided is hidden.
+    let names = |name: &str| name != OPTION && pattern.is_match(name).unwrap_or(true);
+    for (name, value) in config.iter().filter(|(_, value)| !value.trim().is_empty()) {
+        let is_it = |row: &&mut ValidatedOption| row.name == name || alias::is_older(name, &row.def);
+        let row = validation.options.iter_mut().find(is_it);
+        if !names(name) && !row.as_ref().is_some_and(|row| names(&row.name)) {
             continue;
         }
         // A message may quote an item of a list.
-        let quoted = [value, value.trim()].into_iter().chain(value.split(',').map(str::trim).filter(|i| !i.is_empty()));
-        let hide_in = |text: &mut String| *text = quoted.clone().fold(text.clone(), |t, part| t.replace(part, HIDDEN));
-        if let Some(row) = validation.options.iter_mut().find(|row| row.name == name) {
+        let quoted = [value, value.trim()].into_iter().chain(value.split(',').map(str::trim));
+        let hide_in =
+            |text: &mut String| *text = quoted.clone().fold(std::mem::take(text), |t, part| without(&t, part));
+        let mut known = vec![name.to_owned()];
+        if let Some(row) = row {
             row.value = Some(HIDDEN.to_owned());
             row.errors.iter_mut().for_each(hide_in);
+            known.push(row.name.clone());
         }
-        validation.warnings.iter_mut().filter(|warning| warning.contains(name)).for_each(hide_in);
+        let tells = |warning: &&mut String| known.iter().any(|name| warning.contains(name));
+        validation.warnings.iter_mut().filter(tells).for_each(hide_in);
     }
+}
+
+/// The text without `part`, where that is no piece of a longer word: an item may be a single letter.
+fn without(text: &str, part: &str) -> String {
+    if part.is_empty() {
+        return text.to_owned();
+    }
+    let joins =
+        |a: Option<char>, b: Option<char>| a.zip(b).is_some_and(|(a, b)| a.is_alphanumeric() && b.is_alphanumeric());
+    let (mut hidden, mut rest) = (String::with_capacity(text.len()), text);
+    while let Some(at) = rest.find(part) {
+        let (before, behind) = (&rest[..at], &rest[at + part.len()..]);
+        let left = before.chars().next_back().or_else(|| hidden.chars().next_back());
+        let is_piece = joins(left, part.chars().next()) || joins(part.chars().next_back(), behind.chars().next());
+        hidden.push_str(before);
+        hidden.push_str(if is_piece { part } else { HIDDEN });
+        rest = behind;
+    }
+    hidden + rest
 }
 
 #[cfg(test)]
@@ -44,6 +71,7 @@ mod tests {
             OptionDef::new("shop.pin", OptionKind::Int, "doc"),
             OptionDef::new("shop.list", OptionKind::List, "doc").one_of(&["a"]),
             OptionDef::new("shop.open", OptionKind::Int, "doc"),
+            OptionDef::new("shop.new", OptionKind::Int, "doc").aliases(&["shop.old"]),
             OptionDef::new(OPTION, OptionKind::String, "doc"),
         ],
         open_prefixes: &[],
@@ -79,5 +107,31 @@ mod tests {
         for pattern in ["shop", "[", " "] {
             assert!(checked(pattern).options.iter().all(|row| row.value.as_deref() != Some("[hidden]")), "{pattern}");
         }
+    }
+
+    #[test]
+    fn an_older_name_means_the_option_and_the_other_way_round() {
+        for pattern in [r"shop\.old", r"shop\.new"] {
+            let given = Properties::from([("shop.old", "77y"), (OPTION, pattern)]);
+            let canonical = alias::canonical(&given, &TABLE);
+            let mut validation = TABLE.validate(&canonical.properties);
+            validation.warnings.push("'shop.old' is 77y".to_owned());
+            hide(&mut validation, &given);
+            let row = validation.option("shop.new").unwrap();
+            assert_eq!(row.value.as_deref(), Some(HIDDEN), "{pattern}");
+            let told = format!("{:?} {:?}", row.errors, validation.warnings);
+            assert!(!told.contains("77y"), "{pattern}: {told}");
+        }
+    }
+
+    #[test]
+    fn an_item_of_a_letter_does_not_spoil_the_message() {
+        assert_eq!(
+            without("Value a must be one of a, ab, but is a", "a"),
+            "Value [hidden] must be one of [hidden], ab, but is [hidden]"
+        );
+        assert_eq!(without("1 of 11: 1.", "1"), "[hidden] of 11: [hidden].");
+        assert_eq!(without("x=äa, a", "a"), "x=äa, [hidden]");
+        assert_eq!((without("as it is", "").as_str(), without("aaa", "aa").as_str()), ("as it is", "aaa"));
     }
 }

@@ -2,6 +2,9 @@
 
 use std::fmt;
 
+/// What stands in the place of a value that is not shown.
+pub const HIDDEN: &str = "[hidden]";
+
 #[derive(Clone, PartialEq, Eq)]
 pub struct Secret(String);
 
@@ -17,12 +20,12 @@ impl Secret {
 
 impl fmt::Debug for Secret {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.write_str("[hidden]")
+        f.write_str(HIDDEN)
     }
 }
 
 impl fmt::Display for Secret {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.write_str("[hidden]")
+        f.write_str(HIDDEN)
     }
 }

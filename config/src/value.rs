@@ -7,7 +7,7 @@ use std::borrow::Cow;
 use crate::mask;
 use crate::option::{OptionDef, OptionKind, Rule, Wording};
 use crate::rule;
-use crate::secret::Secret;
+use crate::secret::{HIDDEN, Secret};
 use crate::settings::Parsed;
 
 /// A value that was looked at. `parsed` is usable even with errors: the default where the text is
@@ -52,7 +52,6 @@ impl Complaint {
     }
 }
 
-const HIDDEN: &str = "[hidden]";
 const EMPTY_LIST: &str = "Empty list";
 
 /// Checks `given` (`None`: not set) against `def`.

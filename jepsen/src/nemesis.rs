@@ -28,7 +28,7 @@ pub struct Injected {
     pub from: u64,
     pub healed: u64,
     /// All tasks RUNNING again, after healing.
-    pub converged: Option<u64>,
+    pub converged: u64,
     /// Connectors whose owner was hit.
     pub hit: Vec<usize>,
     /// A shard came (true) or went.
@@ -83,7 +83,9 @@ impl Nemesis<'_> {
         self.heal(fault, node, primary).await.with_context(|| format!("healing {} of {target}", fault.name()))?;
         self.note(OpType::Info, fault, &target);
         let shard = resharding.then_some(!guest);
-        Ok(Injected { fault, target, from, healed: self.history.now(), converged: None, hit, shard })
+        let healed = self.history.now();
+        // Whoever waits for it says when it was.
+        Ok(Injected { fault, target, from, healed, converged: healed, hit, shard })
     }
 
     fn note(&self, kind: OpType, fault: Fault, target: &str) {

@@ -46,7 +46,7 @@ pub fn write(
                 "target": i.target,
                 "at_s": i.from as f64 / 1e3,
                 "lasted_s": (i.healed - i.from) as f64 / 1e3,
-                "converged_after_s": i.converged.map(|c| (c - i.healed) as f64 / 1e3),
+                "converged_after_s": i.converged.saturating_sub(i.healed) as f64 / 1e3,
                 "longest_gap_s": longest_gap(history, evidence, i),
             })
         })
@@ -150,7 +150,7 @@ fn repeated(messages: &[SeenMessage]) -> usize {
 /// Longest time without a message in any topic around a fault, in seconds.
 fn longest_gap(history: &History, evidence: &Evidence, fault: &Injected) -> f64 {
     let from = history.start_ms + fault.from as i64 - 2_000;
-    let to = history.start_ms + fault.converged.unwrap_or(fault.healed) as i64 + 2_000;
+    let to = history.start_ms + fault.converged as i64 + 2_000;
     let mut worst = 0;
     for messages in &evidence.topics {
         let times: Vec<i64> = messages.iter().map(|m| m.appended).filter(|t| (from..=to).contains(t)).collect();
@@ -173,7 +173,7 @@ fn timeline(history: &History, evidence: &Evidence, injected: &[Injected]) -> St
     );
     for fault in injected {
         let (from, healed) = (x(fault.from), x(fault.healed).max(x(fault.from) + 1));
-        let converged = x(fault.converged.unwrap_or(fault.healed)).max(healed);
+        let converged = x(fault.converged).max(healed);
         let _ = writeln!(
             svg,
             "<rect x=\"{from}\" y=\"{TOP}\" width=\"{}\" height=\"{}\" fill=\"#f4b6b6\"/>\

@@ -108,19 +108,16 @@ async fn drive(options: &RunOptions, lab: &mut Lab) -> Result<Outcome> {
     if begins_with_snapshot {
         lab.create_connectors().await.context("creating the connectors")?;
     }
-    let mut askers = JoinSet::new();
+    let (mut askers, mut watchers) = (JoinSet::new(), JoinSet::new());
     if scenario.asks() {
         for connector in 0..lab.connectors() {
-            let asker = asker(options, lab, connector, &history, &tasks, &stop).await?;
+            let asker = asker(options, lab, connector, &history, &mut watchers, &stop).await?;
             askers.spawn(asker.run(stop_asking.clone()));
         }
     }
     let injected = disturb(options, lab, &history).await;
     stop_asking.cancel();
-    let mut asked: Vec<Asked> = Vec::new();
-    while let Some(of_one) = askers.join_next().await {
-        asked.extend(of_one?.context("asking for snapshots")?);
-    }
+    let asked = askers.join_all().await;
     let copied = match scenario {
         Scenario::Initial => copies_end(lab, &history).await,
         _ => Vec::new(),
@@ -129,7 +126,12 @@ async fn drive(options: &RunOptions, lab: &mut Lab) -> Result<Outcome> {
     stop.cancel();
     tasks.close();
     tasks.wait().await;
+    let watched = watchers.join_all().await;
+    // What broke first is the cause of the rest.
     let injected = injected?;
+    let asked: Vec<Vec<Asked>> = asked.into_iter().collect::<Result<_>>().context("asking for snapshots")?;
+    let asked = asked.into_iter().flatten().collect();
+    watched.into_iter().collect::<Result<()>>().context("reading notifications")?;
 
     let ends = write_ends(lab).await?;
     let (mut topics, mut source) = (Vec::new(), Vec::new());
@@ -220,7 +222,7 @@ async fn asker(
     lab: &Lab,
     connector: usize,
     history: &History,
-    tasks: &TaskTracker,
+    watchers: &mut JoinSet<Result<()>>,
     stop: &CancellationToken,
 ) -> Result<Asker> {
     let bootstrap = lab.broker.bootstrap();
@@ -239,7 +241,7 @@ async fn asker(
     };
     let notices = Arc::new(Mutex::new(BTreeMap::new()));
     let (ends, topic, stop) = (notices.clone(), format!("{}.notices", Lab::connector(connector)), stop.clone());
-    tasks.spawn_blocking(move || watch_notices(&bootstrap, &topic, &ends, &stop));
+    watchers.spawn_blocking(move || watch_notices(&bootstrap, &topic, &ends, &stop));
     Ok(Asker {
         connector,
         way,
@@ -338,12 +340,7 @@ fn copies(ends: &[Option<i64>], injected: &[Injected], epochs: &[SeenEpoch], sta
 
 fn changes(injected: &[Injected]) -> Vec<ShardChange> {
     let change = |i: &Injected| {
-        Some(ShardChange {
-            from: i.from,
-            settled: i.converged.unwrap_or(i.healed),
-            came: i.shard?,
-            alone: i.fault == Fault::Reshard,
-        })
+        Some(ShardChange { from: i.from, settled: i.converged, came: i.shard?, alone: i.fault == Fault::Reshard })
     };
     injected.iter().filter_map(change).collect()
 }
@@ -388,7 +385,7 @@ async fn inject(lab: &mut Lab, history: &History, fault: Fault, schedule: &mut S
         });
         let _ = moves.await;
     }
-    done.converged = Some(history.now());
+    done.converged = history.now();
     println!(
         "{:>7.1} s  {:<15} {:<10} healed after {:.1} s, all tasks running {:.1} s later",
         done.from as f64 / 1e3,

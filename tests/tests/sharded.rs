@@ -8,7 +8,10 @@ use bson::{Document, doc};
 use rdkafka::ClientConfig;
 use rdkafka::admin::{AdminClient, AdminOptions, NewTopic, TopicReplication};
 use rdkafka::client::DefaultClientContext;
-use serde_json::Value;
+use rdkafka::consumer::{BaseConsumer, Consumer};
+use rdkafka::producer::{FutureProducer, FutureRecord};
+use rdkafka::{Offset, TopicPartitionList};
+use serde_json::{Value, json};
 use thalweg_tests::{Broker, BrokerOptions, Cluster, MemberOptions, ReplicaSet, Rest, Router, Shards, Topic, until};
 
 use crate::shared::{connector, unique, with};
@@ -192,5 +195,87 @@ async fn t_86_a_shard_that_comes_or_goes_is_nothing_to_the_tasks_of_the_others()
         let all = topic(shard)?.take(2, SOON).await?;
         assert_eq!(all.iter().map(|m| m.key_json()["id"].clone()).collect::<Vec<_>>(), ["1", "2"], "shard {shard}");
     }
+    Ok(())
+}
+
+/// Where a group goes on in partition 0 of a topic.
+fn confirmed(broker: &Broker, group: &str, topic: &str) -> Result<Option<i64>> {
+    let consumer: BaseConsumer =
+        ClientConfig::new().set("bootstrap.servers", broker.bootstrap()).set("group.id", group).create()?;
+    let mut place = TopicPartitionList::new();
+    place.add_partition(topic, 0);
+    let found = consumer.committed_offsets(place, SOON)?;
+    Ok(match found.find_partition(topic, 0).context("a place")?.offset() {
+        Offset::Offset(number) => Some(number),
+        _ => None,
+    })
+}
+
+/// Two tasks hear one topic. One follows a signal and confirms it while the shard of the other is away; the
+/// other's node dies, and whoever takes over follows the signal all the same.
+#[tokio::test(flavor = "multi_thread")]
+async fn a_signal_that_one_task_has_confirmed_is_not_lost_to_another() -> Result<()> {
+    let broker = Broker::with(BrokerOptions::default()).await?;
+    let (name, database) = (unique("heard"), unique("db"));
+    let options = MemberOptions::default();
+    let mut sets = Vec::new();
+    for shard in ["rsA", "rsB"] {
+        sets.push(ReplicaSet::start(shard, 1, &options).await?);
+    }
+    let listed = sets.iter().map(|set| (set.name.clone(), format!("{}/{}", set.name, set.members[0].address())));
+    let router = Router::start(Shards::Are(listed.collect()), Some(sets[0].members[0].port)).await?;
+    for (shard, set) in sets.iter().enumerate() {
+        let collection = set.client().await?.database(&database).collection::<Document>(&format!("c{shard}"));
+        collection.insert_one(doc! {"_id": 1}).await?;
+    }
+    let mut cluster = Cluster::start(3, &broker.bootstrap(), &[]).await?;
+    let (group, signals) = (unique("group"), format!("{name}-signal"));
+    let by_shard = [
+        ("mongodb.connection.string", router.uri()),
+        ("mongodb.connection.mode", "replica_set".to_owned()),
+        ("mongodb.server.selection.timeout.ms", "1000".to_owned()),
+        ("connect.backoff.initial.delay.ms", "100".to_owned()),
+        ("connect.backoff.max.delay.ms", "500".to_owned()),
+        ("tasks.max", "2".to_owned()),
+        ("snapshot.mode", "no_data".to_owned()),
+        ("signal.enabled.channels", "kafka".to_owned()),
+        ("signal.kafka.groupId", group.clone()),
+        ("signal.poll.interval.ms", "100".to_owned()),
+    ];
+    let by_shard: Vec<(&str, &str)> = by_shard.iter().map(|(key, value)| (*key, value.as_str())).collect();
+    create_topic(&broker, &signals).await?;
+    let rest = cluster.rest()?;
+    rest.create(&name, with(connector(&sets[0], &name, &database), &by_shard)).await?;
+    rest.awaits(&name, 2, "RUNNING").await?;
+    let offsets = format!("/connectors/{name}/offsets");
+    // Both listen: their positions say from where on.
+    until("both tasks listen", SOON, || async {
+        let told = rest.get(&offsets).await?.1.to_string();
+        Ok((told.matches("thalweg_signals").count() == 2).then_some(()))
+    })
+    .await?;
+    sets[1].members[0].kill()?;
+    let data = json!({"type": "blocking", "data-collections": [format!("{database}.c.*")]});
+    let signal = json!({"id": "again", "type": "execute-snapshot", "data": data}).to_string();
+    let producer: FutureProducer = ClientConfig::new().set("bootstrap.servers", broker.bootstrap()).create()?;
+    let record = FutureRecord::to(&signals).key(&name).payload(&signal).partition(0);
+    producer.send(record, SOON).await.map_err(|(error, _)| error)?;
+    let topic_of = |shard: usize| Topic::read(&broker.bootstrap(), &format!("{name}.{database}.c{shard}"));
+    topic_of(0)?.take(1, SOON).await?;
+    let (first, second) = (cluster.owner(&name, 0).await?, cluster.owner(&name, 1).await?);
+    // The order of the tasks is that of the shards.
+    assert_ne!(first, second, "one task a node");
+    until("the other task has heard it, and waits for its shard", SOON, || async {
+        Ok(cluster.nodes[second].log().contains("signal received").then_some(()))
+    })
+    .await?;
+    until("the first task has confirmed it", SOON, || async {
+        Ok((confirmed(&broker, &group, &signals)? == Some(1)).then_some(()))
+    })
+    .await?;
+    cluster.nodes[second].kill()?;
+    sets[1].members[0].start()?;
+    let read = topic_of(1)?.take(1, 2 * SOON).await?;
+    assert_eq!(read[0].value_json()["op"], "r");
     Ok(())
 }

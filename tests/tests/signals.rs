@@ -125,6 +125,78 @@ async fn signals_outlive_the_node_that_has_read_them() -> Result<()> {
         .await
 }
 
+/// The cluster keeps a signal that any node has taken, until it is followed: its first owner dies before that.
+#[tokio::test(flavor = "multi_thread")]
+async fn signals_through_rest_outlive_the_node_that_has_read_them() -> Result<()> {
+    let (broker, set) = (kafka().await?, mongo().await?);
+    let mut cluster = Cluster::start(3, &broker.bootstrap(), &[]).await?;
+    let (name, database) = (unique("posted"), unique("db"));
+    let db = set.client().await?.database(&database);
+    db.collection::<Document>("a").insert_many((0..50).map(|i| doc! {"_id": i})).await?;
+    let collection = format!("{database}.signals");
+    // Before its snapshot the task waits, and follows no signals.
+    let options = [
+        ("snapshot.include.collection.list", "none"),
+        ("snapshot.delay.ms", "8000"),
+        ("signal.data.collection", &*collection),
+        ("signal.enabled.channels", "rest"),
+        ("signal.poll.interval.ms", "100"),
+        ("incremental.snapshot.chunk.size", "20"),
+    ];
+    let rest = cluster.rest()?;
+    rest.create(&name, with(connector(set, &name, &database), &options)).await?;
+    rest.awaits(&name, 1, "RUNNING").await?;
+    let owner = cluster.owner(&name, 0).await?;
+    let other = cluster.nodes[(owner + 1) % 3].rest();
+    let path = format!("/connectors/{name}/signals");
+    let signal = json!({"id": "ask-a", "type": "execute-snapshot",
+        "data": {"data-collections": [format!("{database}.a")]}});
+    let posted = other.post(&path, Some(&signal)).await?;
+    assert_eq!(posted, (202, json!({"id": "ask-a", "type": "execute-snapshot", "state": "WAITING"})));
+    assert_eq!(other.post(&path, Some(&signal)).await?.0, 200, "it is the same one");
+    assert_eq!(other.post(&path, Some(&json!({"id": "ask-a", "type": "pause-snapshot"}))).await?.0, 409);
+    let (status, refused) = other.post(&path, Some(&json!({"id": "s", "type": "no"}))).await?;
+    assert_eq!((status, &refused["error_code"]), (400, &json!(400)));
+    assert_eq!(other.get(&path).await?.1["signals"][0]["id"], "ask-a");
+    until("the signal is read", SOON, || async { Ok(cluster.nodes[owner].log().contains("ask-a").then_some(())) })
+        .await?;
+    cluster.nodes[owner].kill()?;
+    let read = Topic::read(&broker.bootstrap(), &format!("{name}.{database}.a"))?.take(50, SOON).await?;
+    assert!(read.iter().all(|r| r.value_json()["source"]["snapshot"] == "incremental"));
+    let none = json!({"signals": []});
+    until("nothing waits", SOON, || async { Ok((other.get(&path).await?.1 == none).then_some(())) }).await?;
+    let (status, known) = other.post(&path, Some(&signal)).await?;
+    assert_eq!((status, &known["state"]), (200, &json!("FOLLOWED")), "it is not followed again");
+
+    let served = async || -> Result<Vec<String>> {
+        let owner = cluster.owner(&name, 0).await?;
+        let page = cluster.nodes[owner].rest().get("/metrics").await?.1;
+        let page = page.as_str().context("text")?.to_owned();
+        let ours = |line: &&str| line.contains(&format!("connector=\"{name}\""));
+        Ok(page
+            .lines()
+            .filter(ours)
+            .filter_map(|line| line.split_once('{').zip(line.rsplit_once(' ')))
+            .map(|((metric, _), (_, value))| format!("{metric} {value}"))
+            .collect())
+    };
+    // Chunks of 20: 50 documents are three of them.
+    let expected = [
+        "debezium_metrics_SnapshotCompleted 1",
+        "debezium_metrics_TotalTableCount 1",
+        "debezium_metrics_RemainingTableCount 0",
+        "debezium_metrics_RowsScanned 50",
+        "debezium_metrics_TableChunksCompletedCounts 3",
+    ];
+    until("the numbers of the snapshot are served", SOON, || async {
+        let served = served().await?;
+        let missing: Vec<_> = expected.iter().filter(|line| !served.iter().any(|s| s == *line)).collect();
+        anyhow::ensure!(missing.is_empty(), "{missing:?} of {served:?}");
+        Ok(Some(()))
+    })
+    .await
+}
+
 /// The user's own stages hide the watermarks: that is said, and the stream goes on.
 #[tokio::test(flavor = "multi_thread")]
 async fn watermarks_that_a_pipeline_hides_are_missed_in_words() -> Result<()> {

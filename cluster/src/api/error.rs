@@ -52,6 +52,7 @@ impl From<Refusal> for ApiError {
             | Refusal::NodeNotAlive(_)
             | Refusal::NodeInUse(_)
             | Refusal::NodeIdInUse { .. }
+            | Refusal::Conflict(_)
             | Refusal::FeatureLevel { .. } => 409,
             Refusal::NotStopped(_) | Refusal::NotStarted(_) | Refusal::Invalid(_) => 400,
             Refusal::TooLarge { .. } => 413,

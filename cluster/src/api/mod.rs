@@ -3,7 +3,7 @@
 //!
 //! Files: `face` is what the API needs of the running node; `error` an answer that is a refusal;
 //! `validate` checks configurations; `connectors` creates, reads, changes and deletes them;
-//! `lifecycle` pauses, resumes, stops and restarts; `status`, with the `warnings`, `offsets`, `plugins`,
+//! `lifecycle` pauses, resumes, stops and restarts; `signals` takes what a running one is asked for; `status`, with the `warnings`, `offsets`, `plugins`,
 //! `loggers`, `cluster` and `metrics` show and change the rest.
 //!
 //! Invariants: a write is acknowledged only after a majority has it and this replica shows it;
@@ -18,6 +18,7 @@ mod loggers;
 mod metrics;
 mod offsets;
 mod plugins;
+mod signals;
 mod status;
 mod validate;
 mod warnings;
@@ -35,6 +36,7 @@ pub use connectors::Written;
 pub use error::ApiError;
 pub use face::{Face, Member, Standing};
 pub use lifecycle::Restarted;
+pub use signals::Taken;
 pub use validate::{Checked, check};
 pub use warnings::Warnings;
 

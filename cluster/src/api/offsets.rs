@@ -125,7 +125,7 @@ impl Api {
     }
 
     /// A configuration as its tasks have it. Files that references name are read aside: they may be slow.
-    async fn resolved(&self, raw: Properties) -> ApiResult<Properties> {
+    pub(super) async fn resolved(&self, raw: Properties) -> ApiResult<Properties> {
         let providers = self.registry.providers().clone();
         let resolving = tokio::task::spawn_blocking(move || providers.resolve(&raw).properties);
         resolving.await.map_err(|e| ApiError::internal(format!("Reading the configuration broke off: {e}")))
@@ -169,7 +169,7 @@ fn offset_change(
 }
 
 /// A misspelt member must not be taken for one that is not there: without `offset` a position is removed.
-fn only_members(value: &Value, known: &[&str]) -> ApiResult<()> {
+pub(super) fn only_members(value: &Value, known: &[&str]) -> ApiResult<()> {
     let mut names = value.as_object().into_iter().flat_map(Map::keys);
     match names.find(|name| !known.contains(&name.as_str())) {
         None => Ok(()),

@@ -133,6 +133,7 @@ impl ProducerFactory for NoKafka {
         _: &ProducerIdentity,
         _: &KafkaSignals,
         _: &Properties,
+        _: Option<i64>,
     ) -> Result<Box<dyn SignalChannel>, thalweg_core::Error> {
         Err(thalweg_core::Error::config("there is no Kafka"))
     }
@@ -293,4 +294,43 @@ async fn clu_04_a_replica_that_has_not_caught_up_is_not_read() {
     assert_eq!(api.fresh().await, Ok(false), "what it had is still shown");
     node.caught_up.store(false, Ordering::SeqCst);
     assert_eq!(api.fresh().await.unwrap_err().status, 503);
+}
+
+#[tokio::test]
+async fn a_signal_is_kept_once_and_shown_until_its_tasks_have_confirmed_it() {
+    let (node, api) = follower();
+    put(&node, "deaf").await;
+    let config = Properties::from([("name", "c"), ("signal.enabled.channels", "source, Rest")]);
+    let (target, expect) = (TargetState::Started, Expect::Any);
+    let create = CommandV1::PutConnector { name: "c".into(), config, target, expect };
+    node.propose(create.into()).await.unwrap();
+    let signal = json!({"id": "s1", "type": "log", "data": {"message": "m"}});
+
+    assert_eq!(api.put_signal("none", &signal).await.unwrap_err().status, 404);
+    let deaf = api.put_signal("deaf", &signal).await.unwrap_err();
+    assert_eq!(deaf.status, 400);
+    assert!(deaf.message.contains("add 'rest' to signal.enabled.channels"), "{deaf}");
+    // Not while a node is there that would not understand it.
+    let register = |feature_level| CommandV1::RegisterNode {
+        node: 1,
+        boot: [feature_level as u8; 16],
+        about: crate::raft::command::NodeAbout { feature_level, ..crate::raft::state::world::about(1) },
+        now_ms: 1,
+        delay_ms: 0,
+    };
+    node.propose(register(1).into()).await.unwrap();
+    let old = api.put_signal("c", &signal).await.unwrap_err();
+    assert_eq!((old.status, old.message.contains("Feature level 2 is not possible")), (409, true), "{old}");
+    node.propose(register(crate::raft::command::FEATURE_LEVEL).into()).await.unwrap();
+
+    let Taken::Added(added) = api.put_signal("c", &signal).await.unwrap() else { panic!("it is new") };
+    assert_eq!(added, json!({"id": "s1", "type": "log", "state": "WAITING"}));
+    assert!(matches!(api.put_signal("c", &signal).await.unwrap(), Taken::Known(known) if known == added));
+    let other = json!({"id": "s1", "type": "pause-snapshot"});
+    assert_eq!(api.put_signal("c", &other).await.unwrap_err().status, 409);
+    let shown = api.signals("c").unwrap();
+    assert_eq!((shown["signals"].as_array().unwrap().len(), &shown["signals"][0]["data"]), (1, &signal["data"]));
+    assert_eq!(shown["signals"][0]["confirmed_by_tasks"], json!([]));
+    assert_eq!(api.signals("deaf").unwrap(), json!({"signals": []}));
+    assert_eq!(api.signals("none").unwrap_err().status, 404);
 }

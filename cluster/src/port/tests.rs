@@ -144,6 +144,33 @@ async fn a_topic_is_reported_once_until_it_is_reset() {
 }
 
 #[tokio::test]
+async fn signals_are_handed_on_in_their_order_until_they_are_confirmed() {
+    let node = node();
+    let put = |id: &str| {
+        let text = crate::raft::command::SignalText(format!("{{\"id\":\"{id}\",\"type\":\"log\"}}"));
+        node.log.apply(CommandV1::PutSignal { name: name("c"), id: id.into(), text, now_ms: 5 })
+    };
+    let connector: Arc<str> = "c".into();
+    let given = |after| node.port.signals(&connector, after);
+    assert!(given(0).is_empty() && !node.port.keeps_signals(&connector, i64::MAX));
+    put("a");
+    put("b");
+    let signals = given(0);
+    assert_eq!(signals.iter().map(|s| &*s.signal.id).collect::<Vec<_>>(), ["a", "b"]);
+    let (first, last) = (signals[0].mark.number, signals[1].mark.number);
+    assert_eq!((signals[0].mark.channel, signals[0].mark.time_ms, first < last), ("rest", 5, true));
+    assert_eq!(given(first)[..], signals[1..]);
+    let unit = UnitId::Task("c".into(), 0);
+    let epoch = Epoch(node.log.view.read().placements[&Unit::task("c", 0)].epoch);
+    let stale = node.port.confirm_signals(&unit, Epoch(epoch.0 + 1), last).await.unwrap_err();
+    assert_eq!(stale.kind, thalweg_core::ErrorKind::Fenced);
+    node.port.confirm_signals(&unit, epoch, first).await.unwrap();
+    assert!(!node.port.keeps_signals(&connector, first) && node.port.keeps_signals(&connector, last));
+    node.port.confirm_signals(&unit, epoch, last).await.unwrap();
+    assert!(given(0).is_empty());
+}
+
+#[tokio::test]
 async fn the_lease_shows_through() {
     let node = node();
     assert!(!node.port.lease_held());

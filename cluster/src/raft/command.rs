@@ -18,7 +18,9 @@ use thalweg_core::delivery::DeliveryMode;
 use super::unit::{Name, NodeId, Unit};
 
 /// Highest feature level this build can apply. A command that needs a level is refused below it.
-pub const FEATURE_LEVEL: u32 = 1;
+pub const FEATURE_LEVEL: u32 = 2;
+/// From this level on signals can come through REST.
+pub const SIGNALS_LEVEL: u32 = 2;
 
 /// One entry of the log.
 #[derive(Debug, Clone, PartialEq, Eq, Encode, Decode, Serialize, Deserialize)]
@@ -156,6 +158,39 @@ pub enum CommandV1 {
         level: Option<LogLevel>,
         now_ms: u64,
     },
+    /// Keeps a signal for the tasks of a connector. Idempotent per id. [`Reply::SignalPut`]
+    PutSignal {
+        name: Name,
+        id: String,
+        text: SignalText,
+        now_ms: u64,
+    },
+    /// A task has stored what followed from all signals up to this number. By its owner.
+    ConfirmSignals {
+        unit: Unit,
+        epoch: u64,
+        through: u64,
+    },
+}
+
+/// A signal as a compact JSON object; its data may name what documents hold, so it is not shown.
+#[derive(Clone, PartialEq, Eq, Encode, Decode, Serialize, Deserialize)]
+pub struct SignalText(pub String);
+
+impl fmt::Debug for SignalText {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "SignalText({} bytes)", self.0.len())
+    }
+}
+
+/// What became of a signal that was given.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Encode, Decode, Serialize, Deserialize)]
+pub enum SignalStanding {
+    Added,
+    /// It was given before, and waits for tasks to confirm it.
+    Waiting,
+    /// It was given before, and all tasks have confirmed it.
+    Followed,
 }
 
 /// What a node says about itself when it registers.
@@ -367,6 +402,10 @@ pub enum Reply {
     },
     /// Nothing was changed.
     Refused(Refusal),
+    SignalPut {
+        number: u64,
+        standing: SignalStanding,
+    },
 }
 
 /// One item of a report that was not taken.
@@ -432,6 +471,8 @@ pub enum Refusal {
         node: NodeId,
         address: String,
     },
+    /// Something stands against it that may pass, or that is named otherwise.
+    Conflict(String),
 }
 
 impl fmt::Display for Refusal {
@@ -461,7 +502,7 @@ impl fmt::Display for Refusal {
                 write!(f, "Feature level {wanted} is not possible: the nodes of this cluster support {possible}")
             }
             Self::TooLarge { what, limit } => write!(f, "{what} is larger than the limit of {limit} bytes"),
-            Self::Invalid(why) => f.write_str(why),
+            Self::Invalid(why) | Self::Conflict(why) => f.write_str(why),
             Self::NodeIdInUse { node, address } => write!(f, "Node {node} is running at {address}"),
         }
     }
@@ -471,6 +512,7 @@ impl Command {
     /// Lowest feature level at which the command may be proposed.
     pub fn feature_level(&self) -> u32 {
         match self {
+            Self::V1(CommandV1::PutSignal { .. } | CommandV1::ConfirmSignals { .. }) => SIGNALS_LEVEL,
             Self::V1(_) => 1,
         }
     }
@@ -497,6 +539,8 @@ impl Command {
             CommandV1::Restart { .. } => "restart",
             CommandV1::ResetTopics { .. } => "reset_topics",
             CommandV1::SetLogger { .. } => "set_logger",
+            CommandV1::PutSignal { .. } => "put_signal",
+            CommandV1::ConfirmSignals { .. } => "confirm_signals",
         }
     }
 }

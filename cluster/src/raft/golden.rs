@@ -156,6 +156,11 @@ fn commands() -> Vec<(&'static str, Command)> {
         ("set_logger.debug", logger(Some(LogLevel::Debug))),
         ("set_logger.trace", logger(Some(LogLevel::Trace))),
         ("set_logger.none", logger(None)),
+        (
+            "put_signal",
+            CommandV1::PutSignal { name: name("c"), id: "s".into(), text: SignalText("{}".into()), now_ms: 7 },
+        ),
+        ("confirm_signals", CommandV1::ConfirmSignals { unit: Unit::task("c", 3), epoch: 70_000, through: 9 }),
     ];
     list.into_iter().map(|(label, command)| (label, command.into())).collect()
 }
@@ -196,6 +201,10 @@ fn replies() -> Vec<(&'static str, Reply)> {
         ("refused.feature_level", no(Refusal::FeatureLevel { wanted: 2, possible: 1 })),
         ("refused.too_large", no(Refusal::TooLarge { what: "a partition".into(), limit: 16_384 })),
         ("refused.invalid", no(Refusal::Invalid("no".into()))),
+        ("refused.conflict", no(Refusal::Conflict("no".into()))),
+        ("signal_put.added", Reply::SignalPut { number: 300, standing: SignalStanding::Added }),
+        ("signal_put.waiting", Reply::SignalPut { number: 300, standing: SignalStanding::Waiting }),
+        ("signal_put.followed", Reply::SignalPut { number: 300, standing: SignalStanding::Followed }),
     ]
 }
 
@@ -228,7 +237,7 @@ fn clu_07_commands_keep_their_bytes() {
     let samples = commands();
     compare(COMMANDS, &samples);
     let kinds: BTreeSet<&str> = samples.iter().map(|(_, c)| c.kind()).collect();
-    assert_eq!(kinds.len(), 19, "a kind of command has no golden bytes: {kinds:?}");
+    assert_eq!(kinds.len(), 21, "a kind of command has no golden bytes: {kinds:?}");
 }
 
 /// CLU-07 for answers.
@@ -240,14 +249,22 @@ fn clu_07_replies_keep_their_bytes() {
 /// CLU-07 for snapshots.
 #[test]
 fn clu_07_the_state_keeps_its_bytes() {
-    compare(STATE, &[("state", state())]);
+    let mut with_signals = state();
+    for (index, id) in [(500, "a"), (501, "b")] {
+        let put = CommandV1::PutSignal { name: name("d"), id: id.into(), text: SignalText("{}".into()), now_ms: 1 };
+        assert!(matches!(with_signals.apply(index, &put.into()), Reply::SignalPut { .. }));
+    }
+    let unit = Unit::task("d", 0);
+    let epoch = with_signals.placements[&unit].epoch;
+    with_signals.apply(502, &CommandV1::ConfirmSignals { unit, epoch, through: 500 }.into());
+    compare(STATE, &[("state", state()), ("state.signals", with_signals)]);
     assert_eq!(state().hash(), 5_884_567_558_103_869_174);
 }
 
 /// CLU-07: what a later build wrote is refused, not misread.
 #[test]
 fn clu_07_an_unknown_version_is_an_error() {
-    for bytes in [&[1u8, 0][..], &[0, 19], &[0, 250], &[]] {
+    for bytes in [&[1u8, 0][..], &[0, 21], &[0, 250], &[]] {
         assert!(bincode::decode_from_slice::<Command, _>(bytes, BODY).is_err(), "{bytes:?}");
     }
 }

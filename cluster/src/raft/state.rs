@@ -12,11 +12,14 @@
 //! It does not: decide placements (`plan`), keep leases (`lease`), or know openraft.
 
 mod connectors;
+mod encoded;
 mod nodes;
 mod placements;
 mod report;
+mod signals;
 
 pub(crate) use report::cut;
+pub use signals::{FollowedSignal, Signals, WaitingSignal};
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -45,9 +48,9 @@ pub const MAX_TOPICS: usize = 100_000;
 /// Loggers with an explicit level.
 pub const MAX_LOGGERS: usize = 1_000;
 
-#[derive(Debug, Clone, PartialEq, Eq, Encode, Decode)]
+/// Its stored form is in `encoded`.
+#[derive(Debug, Clone, PartialEq, Eq)]
 pub struct State {
-    format: Format,
     /// Highest wall clock that a command carried, in ms since the epoch. Advisory.
     pub clock_ms: u64,
     /// Index of the last entry that changed nodes, connectors or placements: while it stands, there
@@ -62,19 +65,13 @@ pub struct State {
     pub statuses: BTreeMap<Unit, Status>,
     pub topics: BTreeMap<Name, BTreeSet<Name>>,
     pub loggers: BTreeMap<String, Logger>,
-}
-
-/// Leads the encoded state: another layout gets another variant, and a build that does not know it
-/// refuses to decode.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Encode, Decode)]
-enum Format {
-    V1,
+    /// Those that came through REST.
+    pub signals: BTreeMap<Name, Signals>,
 }
 
 impl Default for State {
     fn default() -> Self {
         Self {
-            format: Format::V1,
             clock_ms: 0,
             layout: 0,
             feature_level: 1,
@@ -85,6 +82,7 @@ impl Default for State {
             statuses: BTreeMap::new(),
             topics: BTreeMap::new(),
             loggers: BTreeMap::new(),
+            signals: BTreeMap::new(),
         }
     }
 }
@@ -277,12 +275,17 @@ impl State {
                 self.see_clock(*now_ms);
                 self.set_logger(logger, *level)
             }
+            CommandV1::PutSignal { name, id, text, now_ms } => {
+                self.see_clock(*now_ms);
+                self.put_signal(index, name, id, text, *now_ms)
+            }
+            CommandV1::ConfirmSignals { unit, epoch, through } => self.confirm_signals(unit, *epoch, *through),
         }
     }
 
     /// The same on every replica at one index: FNV-1a over the encoded state.
     pub fn hash(&self) -> u64 {
-        let mut sink = HashSink(0xcbf2_9ce4_8422_2325);
+        let mut sink = HashSink::default();
         // The sink takes everything, and encoding maps and strings cannot fail.
         let _ = bincode::encode_into_writer(self, &mut sink, super::BODY);
         sink.0
@@ -341,7 +344,9 @@ fn changes_layout(command: &CommandV1) -> bool {
         CommandV1::AlterOffsets { .. }
         | CommandV1::ResetTopics { .. }
         | CommandV1::SetLogger { .. }
-        | CommandV1::SetFeatureLevel { .. } => false,
+        | CommandV1::SetFeatureLevel { .. }
+        | CommandV1::PutSignal { .. }
+        | CommandV1::ConfirmSignals { .. } => false,
         _ => true,
     }
 }
@@ -353,7 +358,14 @@ fn check_size(what: &str, size: usize, limit: usize) -> Result<(), Refusal> {
     Ok(())
 }
 
+/// FNV-1a.
 struct HashSink(u64);
+
+impl Default for HashSink {
+    fn default() -> Self {
+        Self(0xcbf2_9ce4_8422_2325)
+    }
+}
 
 impl bincode::enc::write::Writer for HashSink {
     fn write(&mut self, bytes: &[u8]) -> Result<(), bincode::error::EncodeError> {

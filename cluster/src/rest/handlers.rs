@@ -9,7 +9,7 @@ use thalweg_config::parse::json::{config_map, config_patch, create_request};
 
 use super::body::{Query, Segments, Text, flag, parameter};
 use super::reply::Answer;
-use crate::api::{Api, ApiError, Restarted};
+use crate::api::{Api, ApiError, Restarted, Taken};
 use crate::raft::NodeId;
 use crate::raft::command::TargetState;
 
@@ -161,6 +161,17 @@ pub(super) async fn alter_offsets(State(api): Ctx, Segments(name): Name, body: T
 
 pub(super) async fn reset_offsets(State(api): Ctx, Segments(name): Name) -> Done {
     api.reset_offsets(&name).await.map(Answer::ok)
+}
+
+pub(super) async fn signals(State(api): Ctx, Segments(name): Name) -> Response {
+    read(&api, async |api| api.signals(&name).map(Answer::ok)).await
+}
+
+pub(super) async fn put_signal(State(api): Ctx, Segments(name): Name, body: Text) -> Done {
+    Ok(match api.put_signal(&name, &body.json()?).await? {
+        Taken::Added(signal) => Answer::Json(202, signal),
+        Taken::Known(signal) => Answer::ok(signal),
+    })
 }
 
 pub(super) async fn plugins(State(api): Ctx, query: Query) -> Answer {

@@ -141,6 +141,7 @@ fn everything_else() -> Router<Arc<Api>> {
         ("/connectors/{name}/topics", get(h::topics)),
         ("/connectors/{name}/topics/reset", put(h::reset_topics)),
         ("/connectors/{name}/offsets", get(h::offsets).patch(h::alter_offsets).delete(h::reset_offsets)),
+        ("/connectors/{name}/signals", get(h::signals).post(h::put_signal)),
         ("/connector-plugins", get(h::plugins)),
         ("/connector-plugins/{plugin}/config", get(h::plugin_config)),
         ("/connector-plugins/{plugin}/config/validate", put(h::validate)),

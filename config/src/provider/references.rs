@@ -6,7 +6,7 @@
 use std::collections::BTreeMap;
 
 use crate::properties::Properties;
-use crate::secret::Secret;
+use crate::secret::{HIDDEN, Secret};
 use crate::validate::Validation;
 
 /// A shorter value is too common a text to be looked for inside others.
@@ -90,7 +90,7 @@ impl References {
                 *error = self.hide_in(error);
             }
             match (self.options.get(&row.name), &mut row.value) {
-                (Some((raw, _)), Some(value)) if value != "[hidden]" => value.clone_from(raw),
+                (Some((raw, _)), Some(value)) if value != HIDDEN => value.clone_from(raw),
                 (None, Some(value)) => *value = self.hide_in(value),
                 _ => {}
             }

@@ -83,12 +83,14 @@ pub trait ProducerFactory: Send + Sync + 'static {
         acks: Arc<dyn Acks>,
     ) -> Result<Box<dyn Producer>>;
 
-    /// Opens the signal channel `kafka` of a connector. Answers without waiting for the topic.
+    /// Opens the signal channel `kafka` of a connector, at the place that is stored for its group, or at
+    /// `from` if that is before it. Answers without waiting for the topic.
     async fn signals(
         &self,
         identity: &ProducerIdentity,
         channel: &KafkaSignals,
         connector: &Properties,
+        from: Option<i64>,
     ) -> Result<Box<dyn SignalChannel>>;
 }
 

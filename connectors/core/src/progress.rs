@@ -3,10 +3,13 @@
 //! Raised once per batch by the reader and the encoder; relaxed atomics, no lock on the data path.
 
 use std::collections::BTreeMap;
+use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicI64, AtomicU64, AtomicUsize, Ordering};
 use std::time::{Duration, Instant};
 
 use parking_lot::Mutex;
+
+use crate::snapshot::IncrementalMeter;
 
 /// Progress of one collection or table in a snapshot.
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
@@ -55,6 +58,8 @@ pub struct PartitionProgress {
     is_away: AtomicBool,
     away: Mutex<Option<Absence>>,
     snapshot: Mutex<Option<SnapshotState>>,
+    /// The snapshot that is taken in chunks while changes are read.
+    pub incremental: Arc<IncrementalMeter>,
 }
 
 /// A source that does not answer and is tried again.

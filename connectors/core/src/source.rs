@@ -110,6 +110,16 @@ pub trait SourceTask: Send + Sync {
         None
     }
 
+    /// Whether its partitions follow signals. If not, it only confirms those that every task has to.
+    fn follows_signals(&self) -> bool {
+        true
+    }
+
+    /// Whether other tasks of the connector follow the same signals.
+    fn shares_signals(&self) -> bool {
+        false
+    }
+
     /// Opens one partition at what is stored for it. Snapshot or stream is the reader's decision.
     async fn open(&self, partition: &SourcePartition, context: PartitionContext) -> Result<Box<dyn PartitionReader>>;
 }

@@ -5,7 +5,7 @@
 //! that is `settings`' business, and so is what is wrong with it beyond its kind.
 
 use thalweg_config::{
-    Importance, OptionDef, OptionKind, OptionTable, Properties, ValidatedOption, Validation, Width, mask,
+    HIDDEN, Importance, OptionDef, OptionKind, OptionTable, Properties, ValidatedOption, Validation, Width, mask,
 };
 
 const DOC: &str = "A setting of Kafka's clients; their documentation describes it.";
@@ -122,7 +122,7 @@ pub(crate) fn listed(connector: &Properties) -> Validation {
         for (key, value) in connector.below(prefix).iter() {
             let name = format!("{prefix}{key}");
             if all.option(&name).is_none() {
-                let shown = if mask::is_secret(key) { "[hidden]" } else { value };
+                let shown = if mask::is_secret(key) { HIDDEN } else { value };
                 all.options.push(ValidatedOption::undefined(&name, Some(shown)));
             }
         }

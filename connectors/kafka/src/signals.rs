@@ -2,7 +2,8 @@
 //! `topic.prefix`.
 //!
 //! Where reading goes on is stored under the group of the channel, behind the signals that are confirmed.
-//! No group is joined: every task of a connector hears every signal.
+//! No group is joined: every task of a connector hears every signal. As tasks share the stored place, one
+//! that has followed less (its offsets say so) begins before it.
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -15,7 +16,7 @@ use rdkafka::{ClientConfig, Offset, TopicPartitionList};
 use thalweg_config::Properties;
 use thalweg_core::delivery::ProducerIdentity;
 use thalweg_core::error::Result;
-use thalweg_core::signal::{KafkaSignals, Mark, Received, Signal, SignalChannel};
+use thalweg_core::signal::{KAFKA, KafkaSignals, Mark, Received, Signal, SignalChannel};
 use thalweg_core::{ErrorKind, Phase};
 use tracing::warn;
 
@@ -28,6 +29,8 @@ use crate::trouble::PlainContext;
 const MOST: usize = 500;
 /// Longest wait for a message: connecting is part of the first one.
 const POLL: Duration = Duration::from_millis(500);
+/// Longest wait for the stored place.
+const COMMITTED: Duration = Duration::from_secs(10);
 const POLICY: &str = "connector.client.config.override.policy";
 
 pub(crate) struct SignalTopic {
@@ -39,6 +42,10 @@ pub(crate) struct SignalTopic {
     key: Arc<str>,
     /// The message that was waited for at the last confirmation.
     waiting: Option<i64>,
+    /// What the task has not followed begins here.
+    from: Option<i64>,
+    /// Where reading began.
+    begins: Option<i64>,
 }
 
 impl SignalTopic {
@@ -47,6 +54,7 @@ impl SignalTopic {
         who: &ProducerIdentity,
         channel: &KafkaSignals,
         connector: &Properties,
+        from: Option<i64>,
     ) -> Result<Self> {
         let mut worker = worker.clone();
         // What is said of signals alone is not an override of the connector's client.
@@ -67,38 +75,45 @@ impl SignalTopic {
         config.set("group.id", &*channel.group);
         config.set("enable.auto.commit", "false");
         config.set("auto.offset.reset", "earliest");
-        Ok(Self { config, consumer: None, topic: channel.topic.clone(), key: channel.key.clone(), waiting: None })
+        let (topic, key) = (channel.topic.clone(), channel.key.clone());
+        Ok(Self { config, consumer: None, topic, key, waiting: None, from, begins: None })
     }
 }
 
 #[async_trait]
 impl SignalChannel for SignalTopic {
     fn name(&self) -> &'static str {
-        "kafka"
+        KAFKA
+    }
+
+    fn begins(&self) -> Option<i64> {
+        self.begins
     }
 
     async fn poll(&mut self) -> Result<Vec<Received>> {
         let (consumer, config) = (self.consumer.take(), self.config.clone());
-        let (topic, key) = (self.topic.clone(), self.key.clone());
+        let (topic, key, from) = (self.topic.clone(), self.key.clone(), self.from);
         let read = blocking(move || {
-            let consumer = match consumer {
-                Some(consumer) => consumer,
-                None => start(&config, &topic)?,
+            let (consumer, begins) = match consumer {
+                Some(consumer) => (consumer, None),
+                None => start(&config, &topic, from)?,
             };
             let read = read(&consumer, &topic, &key)?;
-            Ok((consumer, read))
+            Ok((consumer, begins, read))
         });
-        let (consumer, Read { signals, missing }) = read.await?;
+        let (consumer, begins, Read { signals, missing }) = read.await?;
         self.consumer = Some(consumer).filter(|_| !missing);
+        // A topic that comes later is read from its beginning.
+        self.begins = if missing { Some(0) } else { self.begins.or(begins) };
         Ok(signals)
     }
 
-    async fn settle(&mut self, waiting: Option<&Mark>) -> Result<()> {
+    async fn settle(&mut self, waiting: Option<&Mark>) -> Result<bool> {
         let waiting = waiting.map(|mark| mark.number);
         if waiting.is_some() && waiting == self.waiting {
-            return Ok(());
+            return Ok(false);
         }
-        let Some(consumer) = self.consumer.take() else { return Ok(()) };
+        let Some(consumer) = self.consumer.take() else { return Ok(waiting.is_none()) };
         let topic = self.topic.clone();
         let (consumer, stored) = blocking(move || {
             let stored = store_place(&consumer, &topic, waiting);
@@ -108,7 +123,7 @@ impl SignalChannel for SignalTopic {
         self.consumer = Some(consumer);
         stored?;
         self.waiting = waiting;
-        Ok(())
+        Ok(waiting.is_none())
     }
 }
 
@@ -130,14 +145,28 @@ fn store_place(consumer: &BaseConsumer<PlainContext>, topic: &str, waiting: Opti
     }
 }
 
-fn start(config: &ClientConfig, topic: &str) -> Result<BaseConsumer<PlainContext>> {
+/// With the number of the first message that is read; 0 if none was confirmed.
+fn start(config: &ClientConfig, topic: &str, from: Option<i64>) -> Result<(BaseConsumer<PlainContext>, Option<i64>)> {
     let failed = |e| errors::client(Phase::Start, "creating the consumer of signals", &e);
     let consumer: BaseConsumer<PlainContext> =
         config.create_with_context(PlainContext::new("signals")).map_err(failed)?;
     let mut place = TopicPartitionList::new();
     place.add_partition_offset(topic, 0, Offset::Stored).map_err(failed)?;
+    let confirmed = match consumer.committed_offsets(place.clone(), COMMITTED).map_err(failed)?.find_partition(topic, 0)
+    {
+        Some(found) => match found.offset() {
+            Offset::Offset(number) => Some(number),
+            _ => None,
+        },
+        None => None,
+    };
+    // Where nothing is confirmed, and so behind a topic that was created again, reading begins at the beginning.
+    let begins = confirmed.map(|confirmed| from.map_or(confirmed, |from| from.min(confirmed)));
+    if let Some(begins) = begins {
+        place.set_partition_offset(topic, 0, Offset::Offset(begins)).map_err(failed)?;
+    }
     consumer.assign(&place).map_err(failed)?;
-    Ok(consumer)
+    Ok((consumer, begins.or(Some(0))))
 }
 
 struct Read {
@@ -158,7 +187,7 @@ fn read(consumer: &BaseConsumer<PlainContext>, topic: &str, key: &str) -> Result
                 match Signal::from_json(message.payload().unwrap_or_default()) {
                     Ok(signal) => {
                         let time_ms = message.timestamp().to_millis().unwrap_or(0);
-                        let mark = Mark { channel: "kafka", series: topic.into(), number: message.offset(), time_ms };
+                        let mark = Mark { channel: KAFKA, series: topic.into(), number: message.offset(), time_ms };
                         signals.push(Received { signal, mark });
                     }
                     Err(why) => warn!(topic, offset = message.offset(), why, "a signal is ignored"),

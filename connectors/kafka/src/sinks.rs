@@ -193,8 +193,9 @@ impl ProducerFactory for KafkaSinks {
         identity: &ProducerIdentity,
         channel: &KafkaSignals,
         connector: &Properties,
+        from: Option<i64>,
     ) -> Result<Box<dyn SignalChannel>> {
-        Ok(Box::new(SignalTopic::open(&self.worker, identity, channel, connector).await?))
+        Ok(Box::new(SignalTopic::open(&self.worker, identity, channel, connector, from).await?))
     }
 }
 

@@ -9,11 +9,11 @@
 use std::collections::{BTreeSet, VecDeque};
 use std::sync::Arc;
 
-use bytes::Bytes;
+use thalweg_core::envelope::SourceTime;
 use thalweg_core::notification::Notice;
 use thalweg_core::position::OffsetMap;
 use thalweg_core::signal::{Action, Followed, Inbox, Mark, Received, Signal, SnapshotKind, SnapshotRequest};
-use thalweg_core::snapshot::{Chunk, Incremental, Limits, Strategy, read_chunk};
+use thalweg_core::snapshot::{Chunk, Incremental, IncrementalMeter, Limits, Strategy, read_chunk};
 use thalweg_core::{Error, Phase};
 use tokio::sync::mpsc;
 use tokio::task::JoinHandle;
@@ -83,6 +83,8 @@ pub(crate) struct AdHoc {
     inbox: Inbox,
     /// Signals of the inbox that were followed.
     followed: Followed,
+    /// Other tasks follow the same signals: what was followed here is kept, for channels keep one place for all.
+    shares: bool,
     /// Channels of which one was followed here, and not only before the stored position.
     heard: BTreeSet<&'static str>,
 }
@@ -93,6 +95,7 @@ impl AdHoc {
         chunks: Result<Arc<Chunks>, &'static str>,
         blocking: mpsc::Sender<BlockingSnapshot>,
         inbox: Inbox,
+        meter: Arc<IncrementalMeter>,
     ) -> Self {
         let limits = Limits {
             rows: config.snapshot.chunk_size.saturating_mul(config.snapshot.threads.max(1)),
@@ -100,7 +103,7 @@ impl AdHoc {
             pause: config.signals.pause,
         };
         Self {
-            incremental: Incremental::new(Arc::new(PlaceText), limits),
+            incremental: Incremental::new(Arc::new(PlaceText), limits, meter),
             signals: config.filters.signals.clone(),
             follows: config.signals.channels.source,
             strategy: config.snapshot.watermarks,
@@ -112,8 +115,15 @@ impl AdHoc {
             asked: VecDeque::new(),
             inbox,
             followed: Followed::default(),
+            shares: false,
             heard: BTreeSet::new(),
         }
+    }
+
+    /// Other tasks of the connector follow the same signals.
+    pub(crate) fn sharing(mut self) -> Self {
+        self.shares = true;
+        self
     }
 
     /// Whether events have to be looked at.
@@ -167,7 +177,7 @@ impl AdHoc {
     /// A position is stored that holds this. True: the state has changed.
     pub(crate) fn stored(&mut self, offset: &OffsetMap) -> bool {
         self.inbox.stored(&Followed::from_offset(offset));
-        if !self.inbox.is_settled() {
+        if self.shares || !self.inbox.is_settled() {
             return false;
         }
         // Nobody hears them again.
@@ -230,6 +240,15 @@ impl AdHoc {
                 let notices = self.incremental.arrived(chunk);
                 Attention { moved: !notices.is_empty(), notices, ..Attention::default() }
             }
+            Aside::Signal(place) if place.is_place() => {
+                let mark = place.mark;
+                if self.followed.number(mark.channel, &mark.series).is_some() {
+                    return Ok(Attention::default());
+                }
+                // What was given before now is none of this partition's.
+                self.followed.note(&Mark { time_ms: SourceTime::now().ms, ..mark });
+                Attention { moved: true, ..Attention::default() }
+            }
             Aside::Signal(Received { signal, mark }) => {
                 if self.followed.contains(&mark) {
                     info!(
@@ -257,23 +276,23 @@ impl AdHoc {
     }
 
     /// Looks at an event before its records are made.
-    pub(crate) fn attend(&mut self, event: &Bytes, offset: impl FnOnce() -> String) -> Attention {
+    pub(crate) fn attend(&mut self, change: &Change<'_>, offset: impl FnOnce() -> String) -> Attention {
         let mut attention = Attention::default();
-        let (Some(signals), Ok(change)) = (&self.signals, Change::parse(event)) else { return attention };
+        let Some(signals) = &self.signals else { return attention };
         if change.db != signals.db.as_bytes() || change.collection != signals.coll.as_bytes() {
             if self.incremental.is_open()
                 && let Some(key) = change.document_key.and_then(place::key)
             {
-                self.incremental.touch(&full_name(&change), &key);
+                self.incremental.touch(&full_name(change), &key);
             }
             return attention;
         }
         match change.operation {
             Operation::Insert => {
-                let mark = signals::watermark(&change);
+                let mark = signals::watermark(change);
                 if mark.as_ref().is_some_and(|mark| self.is_end(mark, Strategy::InsertInsert)) {
                     attention = self.close(change.cluster_time);
-                } else if let Some(signal) = signals::signal_of(&change) {
+                } else if let Some(signal) = signals::signal_of(change) {
                     match signal.kind.as_str() {
                         "snapshot-window-open" => self.incremental.opened(&signal.id),
                         "snapshot-window-close" => {}
@@ -283,7 +302,7 @@ impl AdHoc {
                 }
             }
             Operation::Delete
-                if signals::watermark(&change).is_some_and(|mark| self.is_end(&mark, Strategy::InsertDelete)) =>
+                if signals::watermark(change).is_some_and(|mark| self.is_end(&mark, Strategy::InsertDelete)) =>
             {
                 attention = self.close(change.cluster_time);
             }

@@ -232,7 +232,18 @@ impl Decoder {
     /// Errors: an event that cannot be used, if the configuration says to stop; a list that cannot
     /// be evaluated.
     pub fn change(&mut self, event: &Bytes, now_ms: i64, out: &mut Vec<Record>) -> Result<Seen, Error> {
-        let change = match Change::parse(event) {
+        self.parsed(event, Change::parse(event), now_ms, out)
+    }
+
+    /// [`Decoder::change`] of an event that somebody has parsed already.
+    pub(crate) fn parsed(
+        &mut self,
+        event: &Bytes,
+        change: Result<Change<'_>, Malformed>,
+        now_ms: i64,
+        out: &mut Vec<Record>,
+    ) -> Result<Seen, Error> {
+        let change = match change {
             Ok(change) => change,
             Err(error) => {
                 // Without a token the position stays; the reply's own token moves it.

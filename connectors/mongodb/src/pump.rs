@@ -32,7 +32,6 @@ use crate::position::MongoPosition;
 use crate::reply::Budget;
 use crate::shard;
 use crate::snapshot;
-use crate::spread;
 use crate::start::Known;
 use crate::stream::{ChangeStream, StartAt, StreamSettings};
 use crate::topology::{self, Cluster};
@@ -459,10 +458,9 @@ impl Pump {
         let Order { selection, portion, plan, kind } = order;
         let captured: Vec<_> =
             self.captured(link).await?.into_iter().filter(|l| !self.filter.is_signals(&l.namespace)).collect();
-        let choice = spread::choice(&self.config);
         let list = async |client| {
             let mut copied = copied.clone();
-            let share = snapshot::Share { portion, plan: plan.as_ref(), choice: &choice };
+            let share = snapshot::Share { portion, plan: plan.as_ref(), choice: &self.config.snapshot.choice };
             let (sources, elsewhere) =
                 snapshot::sources(&client, &self.config, selection, captured.clone(), share, &mut copied).await?;
             Ok((sources, elsewhere, copied))

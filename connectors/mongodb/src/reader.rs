@@ -16,7 +16,7 @@ use thalweg_core::envelope::SourceTime;
 use thalweg_core::heartbeat::Heartbeat;
 use thalweg_core::naming::TopicNaming;
 use thalweg_core::notification::{Notice, Notifier};
-use thalweg_core::position::Position;
+use thalweg_core::position::{OffsetMap, Position};
 use thalweg_core::progress::{PartitionProgress, SnapshotProgress};
 use thalweg_core::record::Record;
 use thalweg_core::snapshot::{Advance, Copied};
@@ -28,6 +28,7 @@ use tokio_util::sync::{CancellationToken, DropGuard};
 use tracing::{Instrument, info, warn};
 
 use crate::ad_hoc::{AdHoc, Aside};
+use crate::change::Change;
 use crate::event::{Decoder, Fate};
 use crate::feed::{Feed, Part as SnapshotPart};
 use crate::filter::NamespaceFilter;
@@ -105,6 +106,8 @@ pub(crate) struct MongoReader {
     begun: HashSet<Arc<Namespace>>,
     /// Behind everything returned so far.
     position: Position,
+    /// What is under way beside the stream, as it is part of the position.
+    beside: Option<OffsetMap>,
     snapshot: Option<Taking>,
     /// Changes are read: signals are followed.
     streaming: bool,
@@ -164,6 +167,7 @@ impl MongoReader {
             held: None,
             begun: HashSet::new(),
             position: Position::default(),
+            beside: None,
             snapshot: None,
             streaming: false,
             told: false,
@@ -316,10 +320,10 @@ impl MongoReader {
 
     /// What is under way beside the stream is part of every position from now on.
     fn keep_state(&mut self) {
-        let state = self.ad_hoc.state();
-        self.decoder.set_snapshot_state(state.as_ref());
+        self.beside = self.ad_hoc.state();
+        self.decoder.set_snapshot_state(self.beside.as_ref());
         if let Some(position) = MongoPosition::decode(&self.position) {
-            self.position = position.beside(state.as_ref()).encode();
+            self.position = position.beside(self.beside.as_ref()).encode();
             self.decoder.passed(self.position.clone());
         }
         if matches!(self.snapshot, Some(Taking::Blocking)) {
@@ -341,12 +345,12 @@ impl MongoReader {
     }
 
     /// Follows what an event means beside its record.
-    fn attend(&mut self, event: &Bytes, now_ms: i64, batch: &mut Batch) {
+    fn attend(&mut self, change: &Change<'_>, now_ms: i64, batch: &mut Batch) {
         if !self.ad_hoc.is_on() {
             return;
         }
         let position = self.position.clone();
-        let attention = self.ad_hoc.attend(event, || offset_text(&position));
+        let attention = self.ad_hoc.attend(change, || offset_text(&position));
         for row in &attention.rows {
             match self.decoder.read_chunk(&row.namespace, &row.document, attention.time, now_ms) {
                 Ok(Some(record)) => {
@@ -359,8 +363,8 @@ impl MongoReader {
         }
         self.tell_in(attention.notices, batch);
         if attention.moved {
-            let state = self.ad_hoc.state();
-            self.decoder.set_snapshot_state(state.as_ref());
+            self.beside = self.ad_hoc.state();
+            self.decoder.set_snapshot_state(self.beside.as_ref());
         }
     }
 
@@ -512,9 +516,12 @@ impl MongoReader {
             batch.bytes += event.len();
             batch.events += 1;
             let Some(event) = self.fragments.take(event)? else { continue };
-            self.attend(&event, now_ms, &mut batch);
+            let change = Change::parse(&event);
+            if let Ok(change) = &change {
+                self.attend(change, now_ms, &mut batch);
+            }
             let records = batch.records.len();
-            let seen = self.decoder.change(&event, now_ms, &mut batch.records)?;
+            let seen = self.decoder.parsed(&event, change, now_ms, &mut batch.records)?;
             let made = batch.records.len() - records;
             batch.bytes += made * (RECORD_BYTES + self.decoder.state_bytes());
             filtered += u64::from(seen.fate == Fate::Filtered);
@@ -558,7 +565,7 @@ impl MongoReader {
             Some(own) if !self.heartbeat.is_on() => own.moved_to(token),
             _ => batch,
         };
-        self.position = position.beside(self.ad_hoc.state().as_ref()).encode();
+        self.position = position.beside(self.beside.as_ref()).encode();
         self.decoder.passed(self.position.clone());
     }
 

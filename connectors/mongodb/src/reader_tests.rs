@@ -16,7 +16,7 @@ fn reader(more: &[(&str, &str)]) -> (mpsc::Sender<Result<Feed, Error>>, MongoRea
     let filter = Arc::new(NamespaceFilter::new(&config.filters).unwrap());
     let (out, feed) = mpsc::channel(10);
     let decoder = Decoder::new(&config, filter, 0, "run", None);
-    let ad_hoc = AdHoc::new(&config, Err("no signals here"), mpsc::channel(1).0, Inbox::default());
+    let ad_hoc = AdHoc::new(&config, Err("no signals here"), mpsc::channel(1).0, Inbox::default(), Arc::default());
     let source = (tokio::spawn(async {}), feed);
     let reader = MongoReader::new(&config, decoder, source, ad_hoc, CancellationToken::new(), Arc::default());
     (out, reader)

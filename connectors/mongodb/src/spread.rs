@@ -7,15 +7,12 @@
 
 use std::time::{Duration, Instant};
 
-use sha2::{Digest, Sha256};
 use thalweg_core::Error;
-use thalweg_core::position::hex;
 use thalweg_core::snapshot::{Copied, Spread};
 use tracing::{info, warn};
 
 use crate::filter::SnapshotSelection;
 use crate::link::Link;
-use crate::options::MongoConfig;
 use crate::plan::Portion;
 use crate::position::MongoPosition;
 use crate::pump::{Begun, Kind, Order, Pump};
@@ -24,15 +21,11 @@ use crate::stream::StreamSettings;
 /// Between two looks at the stored offsets, which are in this node's memory.
 const LOOK_EVERY: Duration = Duration::from_millis(250);
 
+/// The same while nothing is planned: all that is stored of a snapshot is read for it.
+const LOOK_IDLE: Duration = Duration::from_secs(1);
+
 /// Between two lines about what is waited for.
 const REPORT_EVERY: Duration = Duration::from_secs(30);
-
-/// Tells what a snapshot reads from what one with another configuration would read.
-pub(crate) fn choice(config: &MongoConfig) -> String {
-    let snapshot = &config.snapshot;
-    let all = (&config.filters, &config.capture.scope, &snapshot.include, &snapshot.filters, snapshot.include_views);
-    hex(&Sha256::digest(format!("{all:?}"))[..8])
-}
 
 impl Pump {
     /// Reads this task's portion of every snapshot that the first task plans.
@@ -57,8 +50,7 @@ impl Pump {
     /// The next snapshot of which this portion is not read, and what was planned for all. `last`: one that
     /// was dealt with, though its end may not be stored yet.
     async fn planned(&self, portion: Portion, last: Option<&Spread>) -> Result<(Begun, Copied), Error> {
-        let choice = choice(&self.config);
-        let is_ours = |spread: &Spread| spread.portions == portion.of && spread.choice == choice;
+        let is_ours = |spread: &Spread| spread.portions == portion.of && spread.choice == self.config.snapshot.choice;
         loop {
             if let Some((position, plan)) = self.offsets.portion(0)?
                 && let Some(spread) = plan.spread().filter(|spread| is_ours(spread) && Some(*spread) != last)
@@ -70,7 +62,7 @@ impl Pump {
                     return Ok((Begun { position: position.begin_of_snapshot(), copied }, plan));
                 }
             }
-            self.progress.rest(LOOK_EVERY).await;
+            self.progress.rest(LOOK_IDLE).await;
         }
     }
 
@@ -91,7 +83,7 @@ impl Pump {
     /// is new or because the tasks or what they read are others now. What was read is taken over then.
     pub(crate) fn plan_of(&self, copied: &mut Copied, portion: Portion) -> Result<Option<Copied>, Error> {
         let Some(spread) = copied.spread().cloned() else { return Ok(None) };
-        if spread.portions == portion.of && spread.choice == choice(&self.config) {
+        if spread.portions == portion.of && spread.choice == self.config.snapshot.choice {
             return Ok(Some(copied.clone()));
         }
         info!(before = spread.portions, now = portion.of, "the rest of the snapshot is planned anew");

@@ -115,8 +115,16 @@ impl SourceTask for MongoTask {
     }
 
     fn channels(&self) -> Option<Channels> {
-        let listens = !matches!(self.share, Share::WholeCluster(portion) if !portion.is_first());
-        listens.then(|| self.config.signals.channels.clone())
+        Some(self.config.signals.channels.clone())
+    }
+
+    fn follows_signals(&self) -> bool {
+        !matches!(self.share, Share::WholeCluster(portion) if !portion.is_first())
+    }
+
+    fn shares_signals(&self) -> bool {
+        // Another shard may come at any time.
+        matches!(self.share, Share::Shards(_))
     }
 
     async fn open(
@@ -127,7 +135,14 @@ impl SourceTask for MongoTask {
         let (part, uri) = self.part(partition)?;
         let (out, feed) = mpsc::channel(REPLIES_AHEAD);
         let (asks, blocking) = mpsc::channel(BLOCKING_AHEAD);
-        let ad_hoc = AdHoc::new(&self.config, self.chunks(&part, &uri), asks, context.signals.clone());
+        let ad_hoc = AdHoc::new(
+            &self.config,
+            self.chunks(&part, &uri),
+            asks,
+            context.signals.clone(),
+            context.progress.incremental.clone(),
+        );
+        let ad_hoc = if self.shares_signals() { ad_hoc.sharing() } else { ad_hoc };
         let pump = Pump {
             config: self.config.clone(),
             filter: self.filter.clone(),

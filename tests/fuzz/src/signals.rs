@@ -57,7 +57,11 @@ pub fn run(data: &[u8]) {
 }
 
 fn fresh() -> Snapshot {
-    Incremental::new(Arc::new(PlaceText), Limits { rows: 4, retries: 1, pause: Duration::from_millis(1) })
+    Incremental::new(
+        Arc::new(PlaceText),
+        Limits { rows: 4, retries: 1, pause: Duration::from_millis(1) },
+        Arc::default(),
+    )
 }
 
 fn look(snapshot: &Snapshot) {

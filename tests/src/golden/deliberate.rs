@@ -176,7 +176,7 @@ pub const DELIBERATE: &[Deliberate] = &[
         6,
         &[
             ("signal.data.collection", "exactly one collection as <databaseName>.<collectionName> is expected"),
-            ("signal.enabled.channels", "Value must be one of source, kafka, file, jmx, but is nope"),
+            ("signal.enabled.channels", "Value must be one of source, kafka, file, rest, jmx, but is nope"),
         ],
         CHECKED,
     ),

@@ -247,6 +247,7 @@ impl ProducerFactory for Producers {
         _: &ProducerIdentity,
         _: &KafkaSignals,
         _: &Properties,
+        _: Option<i64>,
     ) -> Result<Box<dyn SignalChannel>, Error> {
         Err(Error::config("this broker has no signals"))
     }

@@ -9,6 +9,7 @@ use parking_lot::Mutex;
 use thalweg_actors::port::{ClusterPort, Epoch, OffsetCommit, UnitId, UnitState, UnitStatus};
 use thalweg_config::Properties;
 use thalweg_core::position::{OffsetMap, OffsetReader, SourcePartition};
+use thalweg_core::signal::Received;
 use thalweg_core::{Error, ErrorKind, Phase};
 use tokio::sync::{Notify, watch};
 
@@ -37,6 +38,8 @@ struct State {
     tasks: Vec<Tasks>,
     publish_errors: Vec<Error>,
     topics: Vec<String>,
+    /// Kept for the connector.
+    signals: Vec<Received>,
     violations: Vec<String>,
 }
 
@@ -257,6 +260,20 @@ impl ClusterPort for Member {
             return Err(state.publish_errors.remove(0));
         }
         state.tasks.push((epoch, config_revision, tasks));
+        Ok(())
+    }
+
+    fn signals(&self, _: &Arc<str>, after: i64) -> Vec<Received> {
+        let state = self.cluster.state.lock();
+        state.signals.iter().filter(|signal| signal.mark.number > after).cloned().collect()
+    }
+
+    fn keeps_signals(&self, _: &Arc<str>, through: i64) -> bool {
+        self.cluster.state.lock().signals.iter().any(|signal| signal.mark.number <= through)
+    }
+
+    async fn confirm_signals(&self, _: &UnitId, _: Epoch, through: i64) -> Result<(), Error> {
+        self.cluster.state.lock().signals.retain(|signal| signal.mark.number > through);
         Ok(())
     }
 

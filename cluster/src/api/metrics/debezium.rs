@@ -3,11 +3,14 @@
 //! `table`) and ours (`connector`, `task`, `partition`); and what belongs to a source beside them.
 //!
 //! A task with several source partitions has a set for each. Texts that change with every event (last
-//! event, last transaction) are no labels and are left out.
+//! event, last transaction, chunk and its keys) are no labels and are left out.
+
+use std::time::Duration;
 
 use thalweg_actors::{Activity, PartitionView, SnapshotView, UnitView};
 use thalweg_config::Properties;
 use thalweg_config::rule::split_plain_list;
+use thalweg_core::snapshot::{IncrementalView, Standing};
 
 use super::{Page, escaped};
 
@@ -123,45 +126,113 @@ fn number(n: impl TryInto<i64>) -> i64 {
 }
 
 fn snapshot(page: &mut Page, partition: &PartitionView, labels: &str) {
-    let state = partition.snapshot.as_ref();
-    let works = matches!(partition.activity, Activity::Snapshot | Activity::Streaming | Activity::Opening);
-    let open = state.is_some_and(|snapshot| snapshot.running);
-    let paused = open && partition.activity == Activity::Paused;
-    let running = open && works;
-    let streams = matches!(partition.activity, Activity::Streaming | Activity::Paused);
-    let tables = state.map_or((0, 0), |snapshot| (snapshot.tables, snapshot.tables_remaining));
-    let seconds = state.map_or(0, |snapshot: &SnapshotView| snapshot.duration.as_secs());
+    let Numbers { tables, running, paused, completed, aborted, skipped, duration, pauses } = Numbers::of(partition);
     for (name, help, value) in [
         ("debezium_metrics_TotalTableCount", "Tables of the snapshot.", number(tables.0)),
         ("debezium_metrics_RemainingTableCount", "Tables that are not complete.", number(tables.1)),
         ("debezium_metrics_SnapshotRunning", "Whether a snapshot is read.", i64::from(running)),
-        ("debezium_metrics_SnapshotPaused", "Whether the task is paused in it.", i64::from(paused)),
+        ("debezium_metrics_SnapshotPaused", "Whether it is paused, or its task.", i64::from(paused)),
+        ("debezium_metrics_SnapshotCompleted", "Whether it was read to its end.", i64::from(completed)),
+        ("debezium_metrics_SnapshotAborted", "Whether it ended before its end.", i64::from(aborted)),
+        ("debezium_metrics_SnapshotSkipped", "Whether the stream is read without one.", i64::from(skipped)),
         (
-            "debezium_metrics_SnapshotCompleted",
-            "Whether it was read to its end.",
-            i64::from(state.is_some_and(|snapshot| !snapshot.running)),
+            "debezium_metrics_SnapshotDurationInSeconds",
+            "Time since its begin, or that it took.",
+            number(duration.as_secs()),
         ),
         (
-            "debezium_metrics_SnapshotAborted",
-            "Whether it ended before its end.",
-            i64::from(open && !running && !paused),
+            "debezium_metrics_SnapshotPausedDurationInSeconds",
+            "Time in which a signal had paused it.",
+            number(pauses.as_secs()),
         ),
-        (
-            "debezium_metrics_SnapshotSkipped",
-            "Whether the stream is read without one.",
-            i64::from(state.is_none() && streams),
-        ),
-        ("debezium_metrics_SnapshotDurationInSeconds", "Time since its begin, or that it took.", number(seconds)),
     ] {
         page.gauge(name, help, labels, value);
     }
+    let chunks = partition.incremental.as_ref().map(|incremental| &incremental.tables);
     for table in &partition.tables {
         let labels = format!("{labels},table=\"{}\"", escaped(&table.name));
-        page.gauge("debezium_metrics_RowsScanned", "Rows read of a table.", &labels, table.rows_done);
-        page.gauge("debezium_metrics_CapturedTables", "A table of the snapshot.", &labels, 1);
+        if chunks.is_none_or(|chunks| !chunks.contains_key(&table.name)) {
+            scanned(page, table.rows_done, &labels);
+        }
         let help = "Rows that the source expects in a table; 0 = not known.";
         page.gauge("thalweg_snapshot_rows_expected_count", help, &labels, table.rows_expected);
     }
+    for (table, read) in chunks.into_iter().flatten() {
+        let labels = format!("{labels},table=\"{}\"", escaped(table));
+        scanned(page, read.rows, &labels);
+        let help = "Chunks of a table that an incremental snapshot has published.";
+        page.gauge("debezium_metrics_TableChunksCompletedCounts", help, &labels, read.chunks);
+    }
+}
+
+/// Of a table that a snapshot reads or has read.
+fn scanned(page: &mut Page, rows: u64, labels: &str) {
+    page.gauge("debezium_metrics_RowsScanned", "Rows read of a table.", labels, rows);
+    page.gauge("debezium_metrics_CapturedTables", "A table of the snapshot.", labels, 1);
+}
+
+/// The snapshot that counts: the one that is under way, else the one that began last. As in Debezium an
+/// incremental one is told like any other.
+struct Numbers {
+    /// All, and those that are left.
+    tables: (usize, usize),
+    running: bool,
+    paused: bool,
+    completed: bool,
+    aborted: bool,
+    skipped: bool,
+    duration: Duration,
+    pauses: Duration,
+}
+
+impl Numbers {
+    fn of(partition: &PartitionView) -> Self {
+        let whole = partition.snapshot.as_ref();
+        let open = whole.is_some_and(|snapshot| snapshot.running);
+        let pauses = partition.incremental.as_ref().map_or(Duration::ZERO, |incremental| incremental.paused);
+        match &partition.incremental {
+            Some(incremental) if !open && whole.is_none_or(|w| counts_before(incremental, w)) => {
+                Self::of_incremental(incremental, &partition.activity)
+            }
+            _ => Self { pauses, ..Self::of_whole(whole, &partition.activity) },
+        }
+    }
+
+    fn of_whole(state: Option<&SnapshotView>, activity: &Activity) -> Self {
+        let works = matches!(activity, Activity::Snapshot | Activity::Streaming | Activity::Opening);
+        let open = state.is_some_and(|snapshot| snapshot.running);
+        let paused = open && *activity == Activity::Paused;
+        let running = open && works;
+        Self {
+            tables: state.map_or((0, 0), |snapshot| (snapshot.tables, snapshot.tables_remaining)),
+            running,
+            paused,
+            completed: state.is_some_and(|snapshot| !snapshot.running),
+            aborted: open && !running && !paused,
+            skipped: state.is_none() && matches!(activity, Activity::Streaming | Activity::Paused),
+            duration: state.map_or(Duration::ZERO, |snapshot| snapshot.duration),
+            pauses: Duration::ZERO,
+        }
+    }
+
+    fn of_incremental(state: &IncrementalView, activity: &Activity) -> Self {
+        let (rests, fails) = (*activity == Activity::Paused, *activity == Activity::Failed);
+        let under_way = matches!(state.standing, Standing::Running | Standing::Paused);
+        Self {
+            tables: (state.waiting + state.ended, state.waiting),
+            running: state.standing == Standing::Running && !rests && !fails,
+            paused: under_way && !fails && (rests || state.standing == Standing::Paused),
+            completed: state.standing == Standing::Completed,
+            aborted: state.standing == Standing::Aborted || (under_way && fails),
+            skipped: false,
+            duration: state.duration,
+            pauses: state.paused,
+        }
+    }
+}
+
+fn counts_before(incremental: &IncrementalView, whole: &SnapshotView) -> bool {
+    matches!(incremental.standing, Standing::Running | Standing::Paused) || incremental.started > whole.started
 }
 
 fn own(page: &mut Page, partition: &PartitionView, labels: &str) {

@@ -2,7 +2,7 @@
 
 #![allow(clippy::unwrap_used, clippy::expect_used, clippy::panic)]
 
-use std::collections::BTreeSet;
+use std::collections::{BTreeMap, BTreeSet};
 use std::time::{Duration, Instant};
 
 use serde_json::json;
@@ -12,6 +12,7 @@ use thalweg_config::Properties;
 use thalweg_core::position::SourcePartition;
 use thalweg_core::progress::LagView;
 use thalweg_core::queue::Limits;
+use thalweg_core::snapshot::{IncrementalView, Scanned, Standing};
 
 use super::super::tests::follower;
 use super::*;
@@ -35,6 +36,18 @@ fn unit(id: UnitId, partitions: Vec<PartitionView>) -> UnitView {
         encoder: Wait::None,
         in_flight: 3,
         partitions,
+    }
+}
+
+fn incremental(standing: Standing, started: Instant) -> IncrementalView {
+    IncrementalView {
+        standing,
+        started,
+        duration: Duration::from_secs(60),
+        paused: Duration::from_secs(7),
+        waiting: 3,
+        ended: 1,
+        tables: BTreeMap::from([("shop.b".to_owned(), Scanned { rows: 2048, chunks: 2 })]),
     }
 }
 
@@ -78,8 +91,10 @@ fn partition() -> PartitionView {
             rows_expected: 9,
             rate: 1.0,
             left: None,
+            started: Instant::now(),
             duration: Duration::from_secs(4),
         }),
+        incremental: Some(incremental(Standing::Running, Instant::now())),
         tables: vec![TableView {
             name: "shop.\"odd\"".to_owned(),
             rows_done: 5,
@@ -182,6 +197,7 @@ fn states_of_a_snapshot() {
     let state = |activity: Activity, running: Option<bool>| {
         let mut view = partition();
         view.activity = activity;
+        view.incremental = None;
         view.snapshot = view.snapshot.zip(running).map(|(snapshot, running)| SnapshotView { running, ..snapshot });
         let page = page(view);
         let is = |name: &str| {
@@ -199,4 +215,46 @@ fn states_of_a_snapshot() {
     assert_eq!(state(Activity::Streaming, Some(false)), ["SnapshotCompleted", "Connected"]);
     assert_eq!(state(Activity::Streaming, None), ["SnapshotSkipped", "Connected"]);
     assert_eq!(state(Activity::Opening, None), Vec::<&str>::new());
+}
+
+/// The one that is under way counts, else the one that began last; and of no table there are two numbers.
+#[test]
+fn an_incremental_snapshot_is_told_like_any_other() {
+    let begin = Instant::now();
+    let later = begin + Duration::from_secs(1);
+    let value = |page: &str, name: &str| {
+        let line = page.lines().find(|l| l.starts_with(&format!("debezium_metrics_{name}{{"))).unwrap();
+        line.rsplit_once(' ').unwrap().1.to_owned()
+    };
+    let told = |activity: Activity, whole: Option<(bool, Instant)>, standing: Standing| {
+        let mut view = PartitionView { activity, incremental: Some(incremental(standing, later)), ..partition() };
+        let snapshot = view.snapshot.take();
+        view.snapshot = whole.and_then(|(running, started)| Some(SnapshotView { running, started, ..snapshot? }));
+        let page = page(view);
+        let states = ["SnapshotRunning", "SnapshotPaused", "SnapshotCompleted", "SnapshotAborted", "SnapshotSkipped"];
+        let states: Vec<_> = states.into_iter().filter(|name| value(&page, name) == "1").collect();
+        let numbers = ["TotalTableCount", "RemainingTableCount", "SnapshotPausedDurationInSeconds"];
+        (states.join(","), numbers.map(|name| value(&page, name)))
+    };
+    let (own, of_whole) = (["4", "3", "7"].map(str::to_owned), ["2", "1", "7"].map(str::to_owned));
+    let running = |name: &str, numbers: &[String; 3]| (name.to_owned(), numbers.clone());
+    let (before, after) = (Some((false, begin)), Some((false, later + Duration::from_secs(1))));
+    assert_eq!(told(Activity::Streaming, before, Standing::Running), running("SnapshotRunning", &own));
+    assert_eq!(told(Activity::Streaming, None, Standing::Paused), running("SnapshotPaused", &own));
+    assert_eq!(told(Activity::Paused, None, Standing::Running), running("SnapshotPaused", &own));
+    assert_eq!(told(Activity::Failed, None, Standing::Running), running("SnapshotAborted", &own));
+    assert_eq!(told(Activity::Streaming, before, Standing::Completed), running("SnapshotCompleted", &own));
+    assert_eq!(told(Activity::Streaming, before, Standing::Aborted), running("SnapshotAborted", &own));
+    // A blocking one between its chunks, and one after it.
+    let blocking = Some((true, later + Duration::from_secs(1)));
+    assert_eq!(told(Activity::Snapshot, blocking, Standing::Running), running("SnapshotRunning", &of_whole));
+    assert_eq!(told(Activity::Streaming, after, Standing::Running), running("SnapshotRunning", &own));
+    assert_eq!(told(Activity::Streaming, after, Standing::Aborted), running("SnapshotCompleted", &of_whole));
+
+    let mut view = partition();
+    view.tables[0].name = "shop.b".to_owned();
+    let page = page(view);
+    assert_eq!(value(&page, "RowsScanned"), "2048");
+    assert_eq!(value(&page, "TableChunksCompletedCounts"), "2");
+    assert_eq!(page.matches("\ndebezium_metrics_RowsScanned{").count(), 1);
 }

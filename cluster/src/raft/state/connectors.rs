@@ -55,6 +55,7 @@ impl State {
     pub(super) fn delete_connector(&mut self, name: &Name) -> Result<Reply, Refusal> {
         self.connectors.remove(name).ok_or_else(|| Refusal::UnknownConnector(name.clone()))?;
         self.topics.remove(name);
+        self.signals.remove(name);
         self.drop_statuses(Unit::connector(name.clone()), name);
         self.withdraw(&Unit::connector(name.clone()));
         self.revoke_tasks(name);
@@ -71,6 +72,7 @@ impl State {
             connector.task_restarts.clear();
             self.drop_statuses(Unit::task(name.clone(), 0), name);
             self.revoke_tasks(name);
+            self.keep_confirmations(name, &BTreeSet::new());
         }
         Ok(Reply::Done)
     }
@@ -111,6 +113,7 @@ impl State {
         connector.task_restarts.retain(|task, _| kept.contains(task));
         self.drop_statuses(Unit::task(name.clone(), u32::try_from(tasks.len()).unwrap_or(u32::MAX)), name);
         self.carry_over(name, &kept, (former, index));
+        self.keep_confirmations(name, &kept);
         Ok(Reply::TasksReplaced { changed: true })
     }
 

@@ -100,6 +100,15 @@ enum Try {
     Level {
         level: u32,
     },
+    Signal {
+        name: usize,
+        id: u8,
+        text: bool,
+    },
+    Confirm {
+        unit: Index,
+        back: u64,
+    },
 }
 
 fn tries() -> impl Strategy<Value = Try> {
@@ -131,6 +140,8 @@ fn tries() -> impl Strategy<Value = Try> {
         1 => name.prop_map(|name| Try::ResetTopics { name }),
         1 => prop::option::of(0u8..6).prop_map(|level| Try::Logger { level }),
         1 => (0u32..3).prop_map(|level| Try::Level { level }),
+        1 => (0usize..NAMES.len(), 0u8..4, any::<bool>()).prop_map(|(name, id, text)| Try::Signal { name, id, text }),
+        1 => (any::<Index>(), 0u64..20).prop_map(|(unit, back)| Try::Confirm { unit, back }),
     ]
 }
 
@@ -253,6 +264,14 @@ fn fill(w: &World, attempt: &Try) -> Command {
             now_ms,
         },
         Try::Level { level } => CommandV1::SetFeatureLevel { level: *level },
+        Try::Signal { name: n, id, text } => {
+            let text = SignalText(if *text { "{1}" } else { "{2}" }.to_owned());
+            CommandV1::PutSignal { name: name(NAMES[*n]), id: id.to_string(), text, now_ms }
+        }
+        Try::Confirm { unit, back } => {
+            let unit = pick(unit);
+            CommandV1::ConfirmSignals { epoch: epoch(&unit), unit, through: w.index.saturating_sub(*back) }
+        }
     };
     command.into()
 }

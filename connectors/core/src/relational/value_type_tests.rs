@@ -86,7 +86,10 @@ fn cnv_04_bytes_in_every_mode() {
     }
     let plain = conversion(ValueType::Bytes, ValueModes::default());
     assert_eq!(plain.schema(), Schema::bytes());
+    assert_eq!(base64(plain.value(&Cell::Bytes(bytes.clone())).unwrap()), "+/8QAA==", "as JSON has it");
     assert_eq!(plain.value(&Cell::Bytes(bytes.clone())).unwrap(), Value::Bytes(bytes));
+    assert_eq!(plain.value(&Cell::Bytes(Bytes::new())).unwrap(), Value::Bytes(Bytes::new()));
+    assert_eq!(plain.value(&Cell::Null).unwrap(), Value::Null);
 }
 
 #[test]

@@ -215,11 +215,11 @@ impl SignalChannel for FileSignals {
         self.read().await
     }
 
-    async fn settle(&mut self, waiting: Option<&Mark>) -> Result<()> {
-        let Some(taken) = self.taken.as_ref().filter(|_| waiting.is_none()) else { return Ok(()) };
+    async fn settle(&mut self, waiting: Option<&Mark>) -> Result<bool> {
+        let Some(taken) = self.taken.as_ref().filter(|_| waiting.is_none()) else { return Ok(waiting.is_none()) };
         let removed = match tokio::fs::metadata(&taken.path).await {
             // Whoever had it open before may have added something.
-            Ok(about) if about.len() > taken.read || taken.since.elapsed() < self.grace => return Ok(()),
+            Ok(about) if about.len() > taken.read || taken.since.elapsed() < self.grace => return Ok(false),
             Ok(_) => tokio::fs::remove_file(&taken.path).await,
             Err(e) => Err(e),
         };
@@ -227,7 +227,7 @@ impl SignalChannel for FileSignals {
             Err(e) if e.kind() != Io::NotFound => Err(self.failed("removed when its signals were followed", &e)),
             _ => {
                 self.taken = None;
-                Ok(())
+                Ok(true)
             }
         }
     }

@@ -37,6 +37,18 @@ pub struct Received {
     pub mark: Mark,
 }
 
+impl Received {
+    /// No signal: a task begins to listen behind this mark. Kept by whoever has followed none before, so that
+    /// its successor does not begin at a place that other tasks have moved on.
+    pub fn place(mark: Mark) -> Self {
+        Self { signal: Signal { id: String::new(), kind: String::new(), data: Json::Null }, mark }
+    }
+
+    pub fn is_place(&self) -> bool {
+        self.signal.kind.is_empty() && self.signal.id.is_empty() && self.signal.data.is_null()
+    }
+}
+
 /// The last signals that were followed.
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
 pub struct Followed {
@@ -56,6 +68,11 @@ impl Followed {
         self.last.get(mark.channel).is_some_and(|(series, number, time_ms)| {
             *series == mark.series && mark.number <= *number && mark.time_ms <= *time_ms
         })
+    }
+
+    /// The number of the last signal of this series that was followed.
+    pub fn number(&self, channel: &str, series: &str) -> Option<i64> {
+        self.last.get(channel).filter(|(known, ..)| **known == *series).map(|(_, number, _)| *number)
     }
 
     /// Whether the signal is the last one of its channel that was followed.

@@ -1,5 +1,5 @@
 //! Signals: what a user asks of a running connector, as a row of a signal table or collection, a
-//! message of a Kafka topic, or a line of a file.
+//! message of a Kafka topic, a line of a file, or a request that the cluster keeps.
 //!
 //! A [`Signal`] is what arrived, an [`Action`] what it means. Signals of the source are found by the
 //! connector in its own log and acted upon in order; those of other channels reach it through its
@@ -16,7 +16,7 @@ mod inbox;
 mod mark;
 
 pub use action::{Action, Condition, SnapshotKind, SnapshotRequest, Stopped};
-pub use channel::{Channels, KafkaSignals, SignalChannel};
+pub use channel::{Channels, KAFKA, KafkaSignals, REST, SignalChannel};
 pub use file::FileSignals;
 pub use inbox::Inbox;
 pub use mark::{FOLLOWED, Followed, Mark, Received};

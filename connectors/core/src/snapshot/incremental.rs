@@ -15,6 +15,7 @@ use bytes::Bytes;
 use tracing::{info, warn};
 
 use super::chunk::{Chunk, ChunkOrder, ChunkRow, Step, is_plain, means};
+use super::meter::{IncrementalMeter, Standing};
 use super::state::{self, KeyText, Stored};
 use crate::notification::Notice;
 use crate::position::OffsetMap;
@@ -22,6 +23,9 @@ use crate::signal::{Condition, SnapshotRequest, Stopped};
 
 /// Keys that changed in a window whose rows have not arrived; with more than that the stream waits.
 const MOST_TOUCHED: usize = 100_000;
+
+/// What is stored of the queue is part of every position: with more than so many bytes a signal is refused.
+const MOST_STORED: usize = 256 << 10;
 
 /// Endings of the ids of watermarks, behind the id of their chunk.
 const OPEN: &str = "-open";
@@ -106,6 +110,8 @@ struct Rows<R> {
 pub struct Incremental<R> {
     keys: Arc<dyn KeyText + Send + Sync>,
     limits: Limits,
+    /// Told of what is done here.
+    meter: Arc<IncrementalMeter>,
     queue: VecDeque<Queued>,
     /// Of the first collection: the last row that was sent, and the last there is.
     sent: Option<Bytes>,
@@ -118,10 +124,11 @@ pub struct Incremental<R> {
 }
 
 impl<R> Incremental<R> {
-    pub fn new(keys: Arc<dyn KeyText + Send + Sync>, limits: Limits) -> Self {
+    pub fn new(keys: Arc<dyn KeyText + Send + Sync>, limits: Limits, meter: Arc<IncrementalMeter>) -> Self {
         Self {
             keys,
             limits,
+            meter,
             queue: VecDeque::new(),
             sent: None,
             maximum: None,
@@ -162,6 +169,12 @@ impl<R> Incremental<R> {
         self.scanned = 0;
         self.queue = stored.queue.into();
         (self.sent, self.maximum, self.correlation) = (stored.sent, stored.maximum, stored.correlation);
+        if self.is_running() {
+            self.meter.runs();
+            self.meter.waits(self.queue.len());
+        } else {
+            self.meter.ends(Standing::Aborted);
+        }
     }
 
     /// The members that belong to the offset of everything sent from now on; `None`: nothing is under way.
@@ -178,10 +191,15 @@ impl<R> Incremental<R> {
         })
     }
 
+    fn stored_bytes(&self) -> usize {
+        let members = self.state().unwrap_or_default();
+        members.values().map(|member| member.as_str().map_or(0, str::len)).sum()
+    }
+
     /// Collections of a signal, behind those that wait already.
     pub fn execute(&mut self, request: &SnapshotRequest, signal: &str) -> Vec<Notice> {
-        let was_idle = !self.is_running();
-        self.correlation = Some(signal.to_owned());
+        let (was_idle, waiting) = (!self.is_running(), self.queue.len());
+        let before = self.correlation.replace(signal.to_owned());
         for collection in &request.collections {
             let waits = |q: &Queued| q.id == *collection && q.pattern.as_ref().is_none_or(|p| p.from.is_none());
             if self.queue.iter().any(waits) {
@@ -203,7 +221,24 @@ impl<R> Incremental<R> {
                 of: None,
             });
         }
+        let stored = self.stored_bytes();
+        if stored > MOST_STORED && self.queue.len() > waiting {
+            self.queue.truncate(waiting);
+            self.correlation = before;
+            warn!(
+                signal,
+                collections = request.collections.len(),
+                "an incremental snapshot is not possible, its signal is ignored: what is left to do would take {stored} \
+                 bytes in the stored offset, {MOST_STORED} are allowed; give an expression for the collections in \
+                 place of their names, or send several signals, one after the other"
+            );
+            return Vec::new();
+        }
         info!(signal, collections = request.collections.join(","), "incremental snapshot requested");
+        if was_idle {
+            self.meter.runs();
+        }
+        self.meter.waits(self.queue.len());
         if was_idle { vec![self.notice("STARTED")] } else { Vec::new() }
     }
 
@@ -217,10 +252,20 @@ impl<R> Incremental<R> {
         }
         let Some(collections) = &stopped.collections else {
             let notice = Notice::incremental("ABORTED", self.correlation.clone());
-            self.clear();
+            self.clear(Standing::Aborted);
             info!("incremental snapshot stopped");
             return vec![notice];
         };
+        let more: usize = collections.iter().map(String::len).sum();
+        let patterns = self.queue.iter().filter(|q| q.pattern.is_some() || q.of.is_some()).count().max(1);
+        if more.saturating_mul(patterns.min(MOST_STORED)) + self.stored_bytes() > 2 * MOST_STORED {
+            warn!(
+                collections = collections.len(),
+                "a signal to stop names too many collections to remember and is ignored: give an expression for them, or \
+                 stop the whole snapshot"
+            );
+            return Vec::new();
+        }
         let first = self.queue.front().map(|q| q.id.clone());
         let (gone, left): (VecDeque<_>, VecDeque<_>) =
             self.queue.drain(..).partition(|q| collections.iter().any(|c| means(c, &q.id)));
@@ -232,12 +277,14 @@ impl<R> Incremental<R> {
             self.window = None;
         }
         info!(collections = collections.join(","), "collections are taken out of the incremental snapshot");
+        self.meter.ended(gone.len());
+        self.meter.waits(self.queue.len());
         let mut notices = Vec::new();
         if !self.is_running() {
             if current {
                 notices.push(Notice::incremental("COMPLETED", self.correlation.take()));
             }
-            self.clear();
+            self.clear(if current { Standing::Completed } else { Standing::Aborted });
         }
         let named = gone.iter().skip(usize::from(current)).chain(gone.iter().take(usize::from(current)));
         notices.push(Notice::incremental("ABORTED", self.correlation.clone()).with("data_collections", listed(named)));
@@ -272,6 +319,7 @@ impl<R> Incremental<R> {
         }
         self.paused = true;
         self.window = None;
+        self.meter.pauses();
         info!("incremental snapshot paused");
         vec![self.notice("PAUSED")]
     }
@@ -281,6 +329,7 @@ impl<R> Incremental<R> {
             return Vec::new();
         }
         self.paused = false;
+        self.meter.runs();
         info!("incremental snapshot resumed");
         vec![self.notice("RESUMED")]
     }
@@ -353,7 +402,7 @@ impl<R> Incremental<R> {
         if let Some(error) = chunk.given_up {
             warn!(%error, collections = listed(&self.queue), "the incremental snapshot is given up");
             let notice = self.notice("ABORTED");
-            self.clear();
+            self.clear(Standing::Aborted);
             return vec![notice];
         }
         let mut rows = Rows::new(chunk);
@@ -393,7 +442,9 @@ impl<R> Incremental<R> {
                         .with("total_rows_scanned", scanned.to_string())
                         .with("status", status.name());
                     notices.push(notice);
+                    let waiting = self.queue.len();
                     self.queue.retain(|q| !is_it(q));
+                    self.meter.ended(waiting - self.queue.len());
                     if first {
                         self.next_collection();
                     }
@@ -412,6 +463,7 @@ impl<R> Incremental<R> {
         let collection = current.as_ref().map(|(id, _)| id.clone());
         if let Some((id, maximum)) = current {
             self.scanned += chunk.rows.len();
+            self.meter.published(&id, chunk.rows.len());
             self.maximum = Some(maximum);
             self.sent = chunk.rows.last().map(|row| row.place.clone());
             rows.reserve(chunk.rows.len() - gone.len());
@@ -425,10 +477,11 @@ impl<R> Incremental<R> {
                     .with("last_processed_key", shown(&self.sent)),
             );
         }
+        self.meter.waits(self.queue.len());
         if !self.is_running() {
             notices.push(Notice::incremental("COMPLETED", self.correlation.clone()));
             info!("incremental snapshot completed");
-            self.clear();
+            self.clear(Standing::Completed);
         }
         Some(Closed { rows, collection, notices })
     }
@@ -453,7 +506,8 @@ impl<R> Incremental<R> {
         (self.sent, self.maximum, self.scanned) = (None, None, 0);
     }
 
-    fn clear(&mut self) {
+    fn clear(&mut self, standing: Standing) {
+        self.meter.ends(standing);
         self.queue.clear();
         self.next_collection();
         self.window = None;

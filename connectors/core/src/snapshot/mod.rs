@@ -11,11 +11,13 @@
 mod chunk;
 mod copied;
 mod incremental;
+mod meter;
 mod spread;
 mod state;
 
 pub use chunk::{Chunk, ChunkOrder, ChunkReader, ChunkRow, Status, Step, Strategy, means, read_chunk};
 pub use copied::{Advance, COPIED, Copied, Range};
 pub use incremental::{Closed, Incremental, Limits, Pattern, Queued};
+pub use meter::{IncrementalMeter, IncrementalView, Scanned, Standing};
 pub use spread::{Spread, portion_of};
 pub use state::{KeyText, is_state};

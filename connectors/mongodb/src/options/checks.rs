@@ -103,8 +103,10 @@ pub(super) fn signal_collection(text: &str) -> Check {
 
 pub(super) fn signal_channels(text: &str) -> Check {
     let items = split_list(text);
-    if let Some(odd) = items.iter().find(|i| !["source", "kafka", "file", "jmx"].contains(&i.to_lowercase().as_str())) {
-        return Err(format!("Value must be one of source, kafka, file, jmx, but is {odd}"));
+    if let Some(odd) =
+        items.iter().find(|i| !["source", "kafka", "file", "rest", "jmx"].contains(&i.to_lowercase().as_str()))
+    {
+        return Err(format!("Value must be one of source, kafka, file, rest, jmx, but is {odd}"));
     }
     Ok(())
 }

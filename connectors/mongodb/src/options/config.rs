@@ -9,10 +9,12 @@ use std::time::Duration;
 
 use bson::Document;
 use fancy_regex::Regex;
+use sha2::{Digest, Sha256};
 use thalweg_config::rule::split_plain_list;
 use thalweg_config::{Parsed, Properties, Secret, Settings};
 use thalweg_core::naming::NamingStrategy;
 use thalweg_core::notification::Notifier;
+use thalweg_core::position::hex;
 use thalweg_core::signal::Channels;
 use thalweg_core::snapshot::Strategy;
 use thalweg_core::{Error, repstance};
@@ -165,6 +167,8 @@ pub struct SnapshotConfig {
     /// Find filters of single collections.
     pub filters: BTreeMap<Namespace, Document>,
     pub include_views: bool,
+    /// Tells which documents are read from any other choice of documents.
+    pub choice: String,
     pub threads: usize,
     /// Most ranges in which a large collection is read.
     pub parts: usize,
@@ -449,6 +453,31 @@ fn json_mode(s: &Settings, raw: &Properties) -> JsonMode {
     }
 }
 
+/// Options that say which documents a snapshot reads, beside the filters under [`FILTER_OVERRIDES`].
+const CHOOSING: [&str; 9] = [
+    "database.include.list",
+    "database.exclude.list",
+    "collection.include.list",
+    "collection.exclude.list",
+    "filters.match.mode",
+    "capture.scope",
+    "capture.target",
+    "snapshot.include.collection.list",
+    "snapshot.include.views",
+];
+
+/// A digest of what is configured: it depends on no more than the texts.
+fn choice(raw: &Properties) -> String {
+    let chooses = |name: &str| CHOOSING.contains(&name) || name.starts_with(FILTER_OVERRIDES);
+    let texts: BTreeMap<&str, &str> = raw.iter().filter(|(name, _)| chooses(name)).collect();
+    let mut digest = Sha256::new();
+    for text in texts.into_iter().flat_map(|(name, value)| [name, value.trim()]) {
+        digest.update((text.len() as u64).to_le_bytes());
+        digest.update(text);
+    }
+    hex(&digest.finalize()[..8])
+}
+
 fn snapshot(s: &Settings, raw: &Properties) -> Result<SnapshotConfig, Error> {
     let flag = |name: &str| s.bool(&format!("snapshot.mode.configuration.based.{name}"));
     let mut mode = s.text_or_empty("snapshot.mode");
@@ -480,6 +509,7 @@ fn snapshot(s: &Settings, raw: &Properties) -> Result<SnapshotConfig, Error> {
         include: s.list("snapshot.include.collection.list").to_vec(),
         filters,
         include_views: s.bool("snapshot.include.views"),
+        choice: choice(raw),
         threads: count(s, "snapshot.max.threads"),
         parts: match s.bool("legacy.snapshot.max.threads") {
             true => 1,

@@ -230,6 +230,7 @@ pub(super) const OPTIONS: &[OptionDef] = &[
         "Dispatch interval (ms)",
         "Accepted; batches are handed over as soon as they are there.",
     )
+    .range_text("A non-negative long value is expected")
     .inert("batches are handed over as soon as they are there"),
     option(
         "internal.custom.retriable.exception",
@@ -247,6 +248,7 @@ pub(super) const OPTIONS: &[OptionDef] = &[
         "Watch over the position (ms)",
         "Milliseconds without a new position after which a warning is logged; 0 never warns.",
     )
+    .range_text("A non-negative long value is expected")
     .unpublished(),
     option(
         "source.version.reported",

@@ -123,6 +123,10 @@ fn missing_and_malformed_values() {
             "#",
             "# has invalid format (only the underscore, hyphen, dot and alphanumeric characters are allowed)",
         ),
+        ("snapshot.delay.ms", "-1", "A non-negative long value is expected"),
+        ("executor.shutdown.timeout.ms", "0", "A positive, non-zero long value is expected"),
+        ("poll.dispatch.interval.ms", "-1", "A non-negative long value is expected"),
+        ("poll.interval.ms", "0", "A positive, non-zero integer value is expected"),
         ("capture.start.op.time", "abc", "A long value is expected"),
         ("capture.start.op.time", "0", NO_CLUSTER_TIME),
         ("capture.start.op.time", "-2", NO_CLUSTER_TIME),
@@ -229,7 +233,7 @@ fn settings_that_need_another_one() {
 fn signals_and_notifications() {
     let config = config(&[
         ("signal.data.collection", "ops.signals"),
-        ("signal.enabled.channels", "source, kafka,file"),
+        ("signal.enabled.channels", "source, kafka,file,REST"),
         ("incremental.snapshot.watermarking.strategy", "insert_delete"),
         ("incremental.snapshot.chunk.size", "10"),
         ("signal.emit.failure.max.retries", "3"),
@@ -238,7 +242,7 @@ fn signals_and_notifications() {
     let channels = &config.signals.channels;
     let kafka = channels.kafka.as_ref().unwrap();
     assert_eq!((&*kafka.topic, &*kafka.key, &*kafka.group), ("shop-signal", "shop", "kafka-signal"));
-    assert_eq!((channels.source, channels.file.as_deref()), (true, Some("file-signals.txt")));
+    assert_eq!((channels.source, channels.file.as_deref(), channels.rest), (true, Some("file-signals.txt"), true));
     assert_eq!(channels.poll_interval, Duration::from_secs(5));
     assert_eq!((config.snapshot.chunk_size, config.snapshot.watermarks), (10, Strategy::InsertDelete));
     assert_eq!((config.signals.retries, config.signals.pause), (3, Duration::from_secs(10)));
@@ -246,7 +250,7 @@ fn signals_and_notifications() {
     for (name, value, error) in [
         ("signal.data.collection", "signals", "exactly one collection"),
         ("signal.data.collection", "a.b,a.c", "exactly one collection"),
-        ("signal.enabled.channels", "post", "Value must be one of source, kafka, file, jmx, but is post"),
+        ("signal.enabled.channels", "post", "Value must be one of source, kafka, file, rest, jmx, but is post"),
         ("notification.enabled.channels", "mail", "Value must be one of sink, log, jmx, but is mail"),
         ("incremental.snapshot.chunk.size", "0", "incremental.snapshot.chunk.size"),
         ("signal.poll.interval.ms", "0", "signal.poll.interval.ms"),

@@ -53,14 +53,8 @@ impl Run {
 
 /// From the creation of a connector to the last of its messages; it is deleted again.
 pub async fn copy(lab: &mut Lab, name: &str, config: Value, events: usize, arrivals: Arrivals) -> Result<Run> {
-    let process = lab.process()?;
-    let (cpu, start) = (cpu_seconds(process)?, now_ms());
     let rest = lab.cluster.rest()?;
-    rest.create(name, config).await?;
-    let (first, last) = lab.wait(name, arrivals, events).await?;
-    let cpu = cpu_seconds(process)? - cpu;
-    rest.delete(&format!("/connectors/{name}")).await?;
-    Ok(Run { events, start, first, last, cpu })
+    measured(lab, name, (events, events), arrivals, rest.create(name, config)).await
 }
 
 /// Makes a connector that stands at the present end of the change stream, and stops it.
@@ -81,13 +75,25 @@ pub async fn catch_up(
     (events, messages): (usize, usize),
     arrivals: Arrivals,
 ) -> Result<Run> {
-    let process = lab.process()?;
     let rest = lab.cluster.rest()?;
+    let path = format!("/connectors/{name}/resume");
+    measured(lab, name, (events, messages), arrivals, async { rest.put(&path, None).await.map(drop) }).await
+}
+
+/// From what `begins` it to the last message of a connector, which is deleted then.
+async fn measured(
+    lab: &mut Lab,
+    name: &str,
+    (events, messages): (usize, usize),
+    arrivals: Arrivals,
+    begins: impl Future<Output = Result<()>>,
+) -> Result<Run> {
+    let process = lab.process()?;
     let (cpu, start) = (cpu_seconds(process)?, now_ms());
-    rest.put(&format!("/connectors/{name}/resume"), None).await?;
+    begins.await?;
     let (first, last) = lab.wait(name, arrivals, messages).await?;
     let cpu = cpu_seconds(process)? - cpu;
-    rest.delete(&format!("/connectors/{name}")).await?;
+    lab.cluster.rest()?.delete(&format!("/connectors/{name}")).await?;
     Ok(Run { events, start, first, last, cpu })
 }
 
