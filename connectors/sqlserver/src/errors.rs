@@ -21,8 +21,14 @@ pub enum Fault {
     Login(Duration),
     /// The server sent us from one address to the next without end.
     Routing,
+    /// Certificates to trust cannot be read; the text names the property.
+    TrustStore(String),
     /// An answer that is not the one that was asked for.
     Answer(String),
+    /// A list of the configuration cannot be decided for a name.
+    Filter(Error),
+    /// Changes that do not fit together: reading them again would not help.
+    Damaged(String),
 }
 
 /// What to do about a failure.
@@ -46,6 +52,10 @@ pub enum Class {
     NoDatabase,
     /// The database or the service is away for a while.
     Away,
+    /// The connector's configuration cannot be used.
+    Config,
+    /// What was read contradicts itself.
+    Damaged,
     Other,
 }
 
@@ -86,6 +96,8 @@ impl Fault {
             },
             Self::Client(ClientError::Io { .. } | ClientError::Tls(_)) | Self::Routing => Class::Connect,
             Self::Statement(_) | Self::Login(_) => Class::Timeout,
+            Self::TrustStore(_) | Self::Filter(_) => Class::Config,
+            Self::Damaged(_) => Class::Damaged,
             Self::Client(_) | Self::Answer(_) => Class::Other,
         }
     }
@@ -94,8 +106,8 @@ impl Fault {
     pub fn leaves_connection(&self) -> bool {
         match self {
             Self::Client(ClientError::Server(said)) => said.class() < 20 && said.code() != 596,
-            Self::Answer(_) => true,
-            Self::Client(_) | Self::Statement(_) | Self::Login(_) | Self::Routing => false,
+            Self::Answer(_) | Self::Damaged(_) | Self::Filter(_) => true,
+            Self::Client(_) | Self::Statement(_) | Self::Login(_) | Self::Routing | Self::TrustStore(_) => false,
         }
     }
 
@@ -107,10 +119,15 @@ impl Fault {
 
     /// The error as a task reports it. `about`: the server or the database.
     pub fn error(&self, about: &str, phase: Phase) -> Error {
+        if let Self::Filter(error) = self {
+            return error.clone();
+        }
         let (class, said) = (self.class(), self.to_string());
         let (kind, message) = match class {
             Class::Connect => (ErrorKind::Connect, format!("the connection to {about} failed: {said}")),
             Class::Timeout => (ErrorKind::Timeout, format!("{about} did not answer in time: {said}")),
+            Class::Config => (ErrorKind::Config, said),
+            Class::Damaged => (ErrorKind::Codec, format!("{about}: {said}")),
             Class::Credentials => (ErrorKind::SourceBusy, format!("{about} does not accept the login: {said}")),
             Class::Permission => (ErrorKind::SourceBusy, format!("the user lacks a right in {about}: {said}")),
             _ => (ErrorKind::SourceBusy, format!("{about} answered with an error: {said}")),
@@ -162,7 +179,8 @@ impl fmt::Display for Fault {
             Self::Statement(limit) => write!(f, "The query has timed out. It took more than {} ms.", limit.as_millis()),
             Self::Login(limit) => write!(f, "no connection came about within {} ms", limit.as_millis()),
             Self::Routing => f.write_str("the server names another address each time, and none of them serves"),
-            Self::Answer(text) => f.write_str(text),
+            Self::Filter(error) => error.fmt(f),
+            Self::TrustStore(text) | Self::Answer(text) | Self::Damaged(text) => f.write_str(text),
         }
     }
 }

@@ -1,1 +1,10 @@
 //! The connector against the emulator.
+#![allow(clippy::unwrap_used, clippy::expect_used, clippy::panic)]
+
+mod catalogue;
+mod fixture;
+mod handover;
+mod link;
+mod order;
+mod resume;
+mod stream;
