@@ -1,7 +1,8 @@
 //! The changes of one capture instance in a window, page by page.
 //!
 //! Of each table at most one page is in memory. A page ends after so many rows or bytes, whichever comes first;
-//! the rest of its answer then stays on the server.
+//! the rest of its answer then stays on the server. Rows that nothing tells apart are on one page, because the
+//! next one begins behind all of them.
 
 use std::collections::VecDeque;
 use std::sync::Arc;
@@ -11,14 +12,13 @@ use crate::errors::{Class, Fault};
 use crate::instance::CaptureInstance;
 use crate::link::{Parameter, SqlLink};
 use crate::lsn::Lsn;
-use crate::options::QueryMode;
 use crate::statement::{Begin, ChangeQuery};
 
 /// What a page may take, besides its last row.
 const PAGE_BYTES: usize = 16 << 20;
 
 /// The order of a row among those of its table.
-#[derive(Debug, Clone, Copy)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
 struct Key {
     commit: Lsn,
     change: Lsn,
@@ -30,7 +30,6 @@ struct Key {
 pub(crate) struct Pages {
     pub(crate) instance: Arc<CaptureInstance>,
     query: ChangeQuery,
-    mode: QueryMode,
     rows: usize,
     from: Lsn,
     to: Lsn,
@@ -43,15 +42,9 @@ pub(crate) struct Pages {
 
 impl Pages {
     /// From a commit on and up to another, both included.
-    pub(crate) fn new(
-        instance: Arc<CaptureInstance>,
-        query: ChangeQuery,
-        mode: QueryMode,
-        rows: usize,
-        (from, to): (Lsn, Lsn),
-    ) -> Self {
+    pub(crate) fn new(instance: Arc<CaptureInstance>, query: ChangeQuery, rows: usize, (from, to): (Lsn, Lsn)) -> Self {
         let from = from.max(instance.start);
-        Self { instance, query, mode, rows, from, to, page: VecDeque::new(), last: None, ended: from > to }
+        Self { instance, query, rows, from, to, page: VecDeque::new(), last: None, ended: from > to }
     }
 
     /// The next row; `None`: there is none.
@@ -72,28 +65,28 @@ impl Pages {
     async fn fetch(&mut self, link: &mut SqlLink) -> Result<(), Fault> {
         let (statement, parameters) = self.question();
         let (instance, has_command, most) = (self.instance.clone(), self.query.has_commands(), self.rows);
-        // A page through a function has all rows of its last place, so its bytes must not cut it there.
-        let limit = if self.mode == QueryMode::Function { usize::MAX } else { PAGE_BYTES };
         let (mut page, mut last, mut count, mut bytes) = (VecDeque::new(), None, 0, 0);
+        let mut is_cut = false;
         link.page(&statement, &parameters, |row| {
             count += 1;
-            match change::row(&instance, has_command, row)? {
-                Some(row) => {
-                    let ChangeRow { commit, change, command, .. } = row;
-                    last = Some(Key { commit, change, command, code: row.code as i32 });
-                    bytes += row.bytes;
-                    page.push_back(row);
-                }
-                None => {
-                    tracing::error!(table = %instance.table, "Skipping change as its LSN is NULL which is not expected");
-                }
+            let Some(row) = change::row(&instance, has_command, row)? else {
+                tracing::error!(table = %instance.table, "Skipping change as its LSN is NULL which is not expected");
+                return Ok(true);
+            };
+            let ChangeRow { commit, change, command, .. } = row;
+            let key = Some(Key { commit, change, command, code: row.code as i32 });
+            if bytes >= PAGE_BYTES && key != last {
+                is_cut = true;
+                return Ok(false);
             }
-            Ok(bytes < limit)
+            last = key;
+            bytes += row.bytes;
+            page.push_back(row);
+            Ok(true)
         })
         .await?;
-        self.ended = count < most && bytes < limit;
         // Rows without a place do not move it: a page of nothing else would come again for ever.
-        self.ended |= last.is_none();
+        self.ended = (count < most && !is_cut) || last.is_none();
         self.page = page;
         self.last = last.or(self.last);
         Ok(())

@@ -21,8 +21,6 @@ fn text(value: &str) -> String {
 /// The server's spelling of a database's name (`@P1`).
 pub const DATABASE: &str = "SELECT name FROM sys.databases WHERE name = @P1";
 
-pub const VERSION: &str = "SELECT @@VERSION";
-
 /// Statements about one database.
 #[derive(Debug, Clone)]
 pub struct Statements {
@@ -121,13 +119,11 @@ impl Statements {
         )
     }
 
-    /// Which of the change tables have rows behind `@P1` and up to `@P2` (`inclusive`: from `@P1` on). Each is
-    /// named by its place in the list.
-    pub fn moved(&self, instances: &[&str], inclusive: bool) -> String {
-        let after = if inclusive { ">=" } else { ">" };
+    /// Which of the change tables have rows from `@P1` on and up to `@P2`. Each is named by its place in the list.
+    pub fn moved(&self, instances: &[&str]) -> String {
         let one = |(at, instance): (usize, &&str)| {
             format!(
-                "SELECT {at} AS n WHERE EXISTS (SELECT 1 FROM {} WHERE __$start_lsn {after} @P1 AND __$start_lsn <= @P2)",
+                "SELECT {at} AS n WHERE EXISTS (SELECT 1 FROM {} WHERE __$start_lsn >= @P1 AND __$start_lsn <= @P2)",
                 self.change_table(instance)
             )
         };
@@ -177,7 +173,6 @@ pub struct ChangeQuery {
     time: String,
     time_join: String,
     columns: String,
-    mode: QueryMode,
     /// Changes are told apart by the number of their statement too.
     commands: bool,
     skipped: String,
@@ -222,7 +217,6 @@ impl ChangeQuery {
             time,
             time_join,
             columns: columns.iter().map(|column| format!("{column}, ")).collect(),
-            mode,
             commands: commands && mode == QueryMode::Direct,
             skipped,
         }
@@ -232,10 +226,8 @@ impl ChangeQuery {
         self.commands
     }
 
-    /// At most so many changes up to a commit (`@P1`). Through a function all changes of one place come
-    /// together, because it has nothing that would tell them apart.
+    /// At most so many changes up to a commit (`@P1`), and those that nothing tells from the last of them.
     pub fn page(&self, rows: usize, begin: Begin) -> String {
-        let ties = if self.mode == QueryMode::Function { " WITH TIES" } else { "" };
         let (command, command_order) =
             if self.commands { (", c.__$command_id", "c.__$command_id, ") } else { ("", "") };
         let Self { source, time, time_join, columns, skipped, .. } = self;
@@ -257,7 +249,7 @@ impl ChangeQuery {
             }
         };
         format!(
-            "SELECT TOP ({rows}){ties} c.__$start_lsn, c.__$seqval, c.__$operation, c.__$update_mask, \
+            "SELECT TOP ({rows}) WITH TIES c.__$start_lsn, c.__$seqval, c.__$operation, c.__$update_mask, \
              {columns}{time}{command} FROM {source} AS c{time_join} WHERE c.__$start_lsn <= @P1 AND {behind}{skipped} \
              ORDER BY c.__$start_lsn, {command_order}c.__$seqval, c.__$operation"
         )

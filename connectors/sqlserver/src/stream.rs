@@ -229,7 +229,7 @@ impl ChangeStream {
         let StreamConfig { query_mode, page_rows, skipped, .. } = self.config;
         let statements = &self.catalogue.statements;
         let query = ChangeQuery::new(statements, &instance.name, &columns, query_mode, instance.has_commands, skipped);
-        Pages::new(instance, query, query_mode, page_rows, (from, to))
+        Pages::new(instance, query, page_rows, (from, to))
     }
 
     /// The instances that have changes in a window.
@@ -244,7 +244,7 @@ impl ChangeStream {
         let mut moved = Vec::new();
         for part in begun.chunks(ASKED_AT_ONCE) {
             let names: Vec<&str> = part.iter().map(|instance| &*instance.name).collect();
-            let statement = self.catalogue.statements.moved(&names, true);
+            let statement = self.catalogue.statements.moved(&names);
             for row in self.link.rows(&statement, &[Parameter::Lsn(from), Parameter::Lsn(to)]).await? {
                 let at = row.try_get::<i32, _>(0)?.and_then(|at| usize::try_from(at).ok());
                 let found = at.and_then(|at| part.get(at));

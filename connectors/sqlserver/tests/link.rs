@@ -125,11 +125,13 @@ async fn sql_26_a_lost_connection_is_replaced() {
     assert_eq!(one(&mut link).await.unwrap(), 1);
     // Before and in the middle of an answer.
     for packets in [0, 1, 2] {
+        lab.server.until_connections(before + 1).await;
         lab.server.connections()[before].faults.drop_after(packets);
         let many = "SELECT a.n FROM dbo.t a, dbo.t b, dbo.t c, dbo.t d, dbo.t e, dbo.t f, dbo.t g, dbo.t h";
         assert_eq!(link.rows(many, &[]).await.unwrap().len(), 6561, "each row once, after {packets} packets");
     }
     // By an administrator.
+    lab.server.until_connections(before + 1).await;
     let session = lab.server.connections()[before].session;
     assert!(lab.emulator.kill(session));
     assert_eq!(one(&mut link).await.unwrap(), 1);

@@ -4,6 +4,7 @@
 mod catalogue;
 mod fixture;
 mod handover;
+mod histories;
 mod link;
 mod order;
 mod resume;

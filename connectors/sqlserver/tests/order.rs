@@ -35,7 +35,7 @@ async fn t_10_the_size_of_pages_changes_nothing() {
     three(&mut lab).await;
     for n in 0..3 {
         lab.change(&TRANSACTION.replace("(1,", &format!("(1{n},")).replace("id = 9", &format!("id = 9{n}"))).await;
-        lab.change("DELETE dbo.a; DELETE dbo.b").await;
+        lab.change("DELETE dbo.a; DELETE dbo.b; DELETE dbo.c").await;
     }
     let whole = drain(&mut lab.stream(&[])).await;
     let places: Vec<_> = changes(&whole).iter().map(|c| (c.place, c.serial)).collect();

@@ -1,5 +1,7 @@
 //! What streams tell of changes.
 
+use std::time::{Duration, Instant};
+
 use thalweg_core::relational::cell::Cell;
 use thalweg_core::relational::table::Tables;
 use thalweg_sqlserver::catalogue::Catalogue;
@@ -7,6 +9,7 @@ use thalweg_sqlserver::change::Rows;
 use thalweg_sqlserver::lsn::Lsn;
 use thalweg_sqlserver::position::{Place, SqlServerPosition};
 use thalweg_sqlserver::stream::{Step, is_available};
+use thalweg_sqlserver::transaction_end::TransactionEnd;
 use thalweg_sqlserver_emulator::engine::{Capturing, Setup};
 use thalweg_sqlserver_emulator::wire::server::Options;
 
@@ -280,7 +283,30 @@ async fn sql_26_a_stream_goes_on_when_its_connection_breaks() {
 }
 
 #[tokio::test]
-async fn tables_that_did_not_move_are_not_read() {
+async fn sql_36_a_transaction_is_over_when_the_log_has_nothing_more() {
+    let mut lab = Lab::start().await;
+    lab.table("a", "id int PRIMARY KEY").await;
+    lab.change("INSERT dbo.a VALUES (1)").await;
+    let catalogue = Catalogue::new("shop");
+    let mut end = TransactionEnd::new(catalogue.capture_interval(&mut lab.admin).await);
+    let read = Instant::now();
+    let after = |seconds| read + Duration::from_secs(seconds);
+    assert!(!end.is_over(after(99), &catalogue, &mut lab.admin).await.unwrap(), "nothing was read");
+    end.moved(read);
+    lab.capture();
+    assert!(!end.is_over(after(9), &catalogue, &mut lab.admin).await.unwrap(), "two rounds of five seconds");
+    assert!(end.is_over(after(10), &catalogue, &mut lab.admin).await.unwrap());
+    assert!(!end.is_over(after(99), &catalogue, &mut lab.admin).await.unwrap(), "once");
+    lab.change("INSERT dbo.a VALUES (2)").await;
+    end.moved(after(100));
+    assert!(!end.is_over(after(110), &catalogue, &mut lab.admin).await.unwrap(), "the newest scan found changes");
+    lab.capture();
+    assert!(!end.is_over(after(119), &catalogue, &mut lab.admin).await.unwrap(), "not asked again at once");
+    assert!(end.is_over(after(120), &catalogue, &mut lab.admin).await.unwrap());
+}
+
+#[tokio::test]
+async fn the_tables_that_moved_are_found_among_many() {
     let mut lab = Lab::start().await;
     for n in 0..130 {
         lab.table(&format!("t{n}"), "id int PRIMARY KEY").await;
