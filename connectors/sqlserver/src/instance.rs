@@ -37,7 +37,7 @@ pub struct CaptureInstance {
 /// Puts the instances of each table in order: the older one stops where the newer one begins. A table has two
 /// at most.
 pub fn in_turn(mut instances: Vec<CaptureInstance>) -> Vec<CaptureInstance> {
-    instances.sort_by(|a, b| (a.source_object, a.start).cmp(&(b.source_object, b.start)));
+    instances.sort_by_key(|instance| (instance.source_object, instance.start));
     for at in 1..instances.len() {
         if instances[at].source_object == instances[at - 1].source_object {
             let (older, newer) = (instances[at - 1].name.clone(), instances[at].name.clone());

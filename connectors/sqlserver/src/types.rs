@@ -221,7 +221,7 @@ fn date(date: tiberius::time::Date) -> Result<Date, String> {
 
 fn time(time: tiberius::time::Time) -> Result<TimeOfDay, String> {
     let unit = 10_u64.checked_pow(9_u32.saturating_sub(time.scale().into())).unwrap_or(1);
-    time_of_day(time.increments().checked_mul(unit).unwrap_or(u64::MAX))
+    time_of_day(time.increments().saturating_mul(unit))
 }
 
 /// Ticks are three-hundredths of a second; the server itself shows them as .000, .003 and .007.

@@ -21,7 +21,10 @@ pub use config::*;
 
 const OWN: [OptionDef; composed_len(connection::OPTIONS, connector::OPTIONS)] =
     compose(connection::OPTIONS, connector::OPTIONS);
+// Steps on the way to OPTIONS, which alone is in the program.
+#[allow(clippy::large_const_arrays)]
 const WITH_RELATIONAL: [OptionDef; composed_len(&OWN, RELATIONAL)] = compose(&OWN, RELATIONAL);
+#[allow(clippy::large_const_arrays)]
 const WITH_HISTORY: [OptionDef; composed_len(&WITH_RELATIONAL, HISTORY)] = compose(&WITH_RELATIONAL, HISTORY);
 static OPTIONS: [OptionDef; composed_len(&WITH_HISTORY, DEBEZIUM_COMMON)] = compose(&WITH_HISTORY, DEBEZIUM_COMMON);
 
