@@ -506,11 +506,16 @@ fn metric_tags(text: &str) -> Result<(), String> {
 /// The shared option called `name`, for a table with an order of its own. An unknown name does not
 /// compile.
 pub const fn shared(name: &str) -> OptionDef {
+    named(DEBEZIUM_COMMON, name)
+}
+
+/// The option of a list that is called `name`. An unknown name does not compile.
+pub const fn named(options: &[OptionDef], name: &str) -> OptionDef {
     let mut i = 0;
-    while !equal(DEBEZIUM_COMMON[i].name.as_bytes(), name.as_bytes()) {
+    while !equal(options[i].name.as_bytes(), name.as_bytes()) {
         i += 1;
     }
-    DEBEZIUM_COMMON[i]
+    options[i]
 }
 
 /// Length of [`compose`]'s result.

@@ -12,6 +12,7 @@ fn allowed() -> BTreeMap<&'static str, BTreeSet<&'static str>> {
         ("thalweg-core", &["thalweg-config"]),
         ("thalweg-kafka", &["thalweg-config", "thalweg-core"]),
         ("thalweg-mongodb", &["thalweg-config", "thalweg-core"]),
+        ("thalweg-sqlserver", &["thalweg-config", "thalweg-core"]),
         ("thalweg-actors", &["thalweg-config", "thalweg-core"]),
         // The binary names the concrete connectors, and its demo starts a real mongod.
         (

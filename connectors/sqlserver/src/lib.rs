@@ -1,0 +1,29 @@
+//! SQL Server source: change data capture as records in Debezium's format.
+//!
+//! In the order in which a change passes: `options` is the configuration; a `link` speaks to the server, in the
+//! words of `statement`; the `catalogue` is what a database says of itself, its capture `instance`s among it. The
+//! `stream` finds the window to read: `pages` of each change table, whose rows (`change`) `merge` puts in the
+//! order of the log. `pace` is how long to wait for the next, `transaction_end` tells when a transaction is over that
+//! nothing follows. `lsn` is a place in that log; `position` what a database resumes from, stored as `offsets`
+//! have it. `types` says what columns hold and `literal` what their defaults are; `errors` sorts what the server
+//! refuses.
+//!
+//! Not there yet: snapshots, records, and the connector as the runtime knows it.
+
+pub mod catalogue;
+pub mod change;
+pub mod errors;
+pub mod instance;
+pub mod link;
+pub mod literal;
+pub mod lsn;
+mod merge;
+pub mod offsets;
+pub mod options;
+pub mod pace;
+mod pages;
+pub mod position;
+pub mod statement;
+pub mod stream;
+pub mod transaction_end;
+pub mod types;

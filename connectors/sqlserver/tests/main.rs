@@ -1,0 +1,11 @@
+//! The connector against the emulator.
+#![allow(clippy::unwrap_used, clippy::expect_used, clippy::panic)]
+
+mod catalogue;
+mod fixture;
+mod handover;
+mod histories;
+mod link;
+mod order;
+mod resume;
+mod stream;
