@@ -24,7 +24,7 @@ mod rest;
 #[cfg(feature = "nodes")]
 mod topic;
 
-pub use fetch::{kafka_libs, mongod_binary, use_mongod};
+pub use fetch::{kafka_libs, mongod_binary, mssql_jdbc, pymssql, use_mongod};
 pub use kafka::{Broker, BrokerOptions};
 pub use mongod::{Member, MemberOptions, ReplicaSet};
 pub use ports::free_port;

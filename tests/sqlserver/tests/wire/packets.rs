@@ -32,12 +32,14 @@ async fn an_attention_without_a_request_is_acknowledged() {
 }
 
 #[tokio::test]
-async fn an_attention_ends_the_answer_with_its_acknowledgement() {
+async fn an_attention_ends_the_answer_and_is_acknowledged_in_a_message_of_its_own() {
     let (script, server) = start(Options::default(), endless).await;
     let mut client = RawClient::connect(server.address().port()).await;
     client.send(BATCH, END, &batch("SELECT n FROM endless")).await;
     client.send(ATTENTION, END, &[]).await;
-    assert_eq!(last_done(&client.receive().await.unwrap()), (DONE, ATTENDED));
+    assert_eq!(last_done(&client.receive().await.unwrap()), (DONE, 0));
+    let acknowledgement = client.receive().await.unwrap();
+    assert_eq!((acknowledgement.len(), last_done(&acknowledgement)), (13, (DONE, ATTENDED)));
     assert_eq!(script.seen.borrow().outcomes, [Err(Cancelled)]);
 }
 

@@ -6,6 +6,7 @@
 //! literals stay in the text, so that equal expressions give equal texts.
 
 mod aggregate;
+mod apply;
 mod call;
 mod expr;
 mod query;

@@ -38,6 +38,8 @@ pub(crate) struct Bound {
 struct Limit {
     count: Option<String>,
     ties: bool,
+    /// The count is percents of all rows.
+    percent: bool,
     offset: Option<String>,
 }
 
@@ -263,14 +265,21 @@ impl Binder<'_> {
     }
 
     fn top(&mut self, top: &Top, limit: &mut Limit) -> Result<(), SqlError> {
-        if top.percent {
-            return Err(SqlError::unsupported("TOP … PERCENT"));
-        }
         limit.count = match &top.quantity {
             Some(TopQuantity::Expr(expr)) => Some(self.count(expr)?),
             Some(TopQuantity::Constant(n)) => Some(n.to_string()),
             None => return Err(SqlError::near("TOP")),
         };
+        limit.percent = top.percent;
+        if top.percent {
+            // A float from 0 to 100, not a number of rows.
+            if let Some(TopQuantity::Expr(expr)) = &top.quantity {
+                let scopes = std::mem::take(&mut self.scopes);
+                let typed = self.value(expr);
+                self.scopes = scopes;
+                limit.count = Some(self.convert(typed?, &SqlType::Float).sql);
+            }
+        }
         limit.ties = top.with_ties;
         Ok(())
     }
@@ -346,6 +355,17 @@ impl Binder<'_> {
             None => Vec::new(),
         };
         let mut sql = format!("SELECT {distinct}{list}{from}{tail}");
+        let limit = &match &limit.count {
+            // "TOP (Transact-SQL)": the number of rows is rounded up.
+            Some(percent) if limit.percent => Limit {
+                count: Some(format!(
+                    "(SELECT CAST(n AS INTEGER) + (n > CAST(n AS INTEGER)) FROM (SELECT COUNT(*) * {percent} / 100.0 AS n FROM ({sql})))"
+                )),
+                ties: limit.ties,
+                ..Limit::default()
+            },
+            count => Limit { count: count.clone(), ties: limit.ties, percent: false, offset: limit.offset.clone() },
+        };
         if limit.ties {
             let Some(count) = &limit.count else { return Err(SqlError::near("TIES")) };
             if order.is_none() {

@@ -9,6 +9,7 @@ mod cdc;
 mod dates;
 mod metadata;
 pub(crate) mod operators;
+pub(crate) mod packed;
 mod strings;
 mod table;
 
@@ -128,5 +129,6 @@ pub(crate) fn register(db: &Connection, engine: &Arc<Engine>, session: &Arc<Sess
     db.create_collation(text::CI, text::compare_ci)?;
     db.create_collation(text::CS, text::compare_cs)?;
     db.create_collation(text::BIN, text::compare_bin)?;
+    packed::register(db)?;
     aggregates::register(db)
 }

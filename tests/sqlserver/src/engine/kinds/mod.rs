@@ -3,6 +3,7 @@
 pub(crate) mod convert;
 pub(crate) mod decimal;
 pub(crate) mod kind;
+pub(crate) mod odbc;
 pub(crate) mod stored;
 pub(crate) mod temporal;
 pub(crate) mod text;

@@ -8,9 +8,10 @@ use std::sync::Arc;
 use rusqlite::params_from_iter;
 
 use super::batch::{Frame, Runner};
+use super::modules;
 use super::schema::kept_column;
 use crate::engine::bind::{Scope, Typed, open};
-use crate::engine::catalogue::{AliasType, Database, Granted, Permission, Schema, Table, User, View};
+use crate::engine::catalogue::{AliasType, Database, Granted, Permission, Schema, Table, User};
 use crate::engine::fault::{Outcome, SqlError};
 use crate::engine::kinds::text::same_name;
 use crate::engine::locks::{Mode, Target};
@@ -49,7 +50,7 @@ impl Runner {
         Ok(())
     }
 
-    fn database_of(&self, name: &Name, frame: &Frame) -> Outcome<Arc<Database>> {
+    pub(super) fn database_of(&self, name: &Name, frame: &Frame) -> Outcome<Arc<Database>> {
         Ok(self.binder(frame).database(&Name { object: name.object.clone(), ..name.clone() })?)
     }
 
@@ -177,45 +178,16 @@ impl Runner {
                 Ok(())
             }),
             Define::CreateView { name, columns, query, text, or_alter } => {
-                self.plan(query, frame)?;
-                let database = self.database_of(name, frame)?;
-                let id = self.engine.object_id();
-                self.change(database.id, answers, |_, database| {
-                    let schema = name.schema.clone().unwrap_or_else(|| "dbo".into());
-                    let old = database.view(&schema, &name.object).map(|v| v.id);
-                    if old.is_some() && !*or_alter || database.table(&schema, &name.object).is_some() {
-                        return Err(SqlError::new(
-                            2714,
-                            format!("There is already an object named '{}' in the database.", name.object),
-                        )
-                        .state(3)
-                        .into());
-                    }
-                    database.views.retain(|v| Some(v.id) != old);
-                    database.views.push(View {
-                        id: old.unwrap_or(id),
-                        schema,
-                        name: name.object.clone(),
-                        columns: columns.clone(),
-                        query: query.clone(),
-                        text: text.clone(),
-                    });
-                    Ok(())
-                })
+                self.create_view(name, columns, query, text, *or_alter, frame, answers)
             }
             Define::DropView { names, if_exists } => {
-                for name in names {
-                    let database = self.database_of(name, frame)?;
-                    self.change(database.id, answers, |_, database| {
-                        let id = database.view(name.schema.as_deref().unwrap_or("dbo"), &name.object).map(|v| v.id);
-                        if id.is_none() && !*if_exists {
-                            return Err(gone("view", &name.text()).into());
-                        }
-                        database.views.retain(|v| Some(v.id) != id);
-                        Ok(())
-                    })?;
-                }
-                Ok(())
+                self.drop_modules("view", names, *if_exists, frame, answers, modules::remove_view)
+            }
+            Define::CreateProcedure { name, parameters, body, text, alter, or_alter } => {
+                self.create_procedure(name, parameters, (body, text), (*alter, *or_alter), frame, answers)
+            }
+            Define::DropProcedure { names, if_exists } => {
+                self.drop_modules("procedure", names, *if_exists, frame, answers, modules::remove_procedure)
             }
             Define::CreateLogin { name, password } => {
                 self.administrator("CREATE LOGIN")?;
@@ -591,8 +563,14 @@ impl Runner {
             Securable::Database => (self.current(), Granted::Database),
             Securable::Schema(schema) => (self.current(), Granted::Schema(schema.clone())),
             Securable::Object(name) => {
-                let (database, table) = self.binder(frame).known_table(name)?;
-                (database.id, Granted::Object(table.id))
+                let procedures = self.database_of(name, frame)?;
+                match procedures.procedure(name.schema.as_deref().unwrap_or("dbo"), &name.object) {
+                    Some(procedure) => (procedures.id, Granted::Object(procedure.id)),
+                    None => {
+                        let (database, table) = self.binder(frame).known_table(name)?;
+                        (database.id, Granted::Object(table.id))
+                    }
+                }
             }
         };
         let is_server = |p: &str| p.starts_with("VIEW SERVER") || p.starts_with("VIEW ANY");
@@ -635,7 +613,7 @@ impl Runner {
     }
 }
 
-fn gone(what: &str, name: &str) -> SqlError {
+pub(super) fn gone(what: &str, name: &str) -> SqlError {
     SqlError::new(
         3701,
         format!("Cannot drop the {what} '{name}', because it does not exist or you do not have permission."),

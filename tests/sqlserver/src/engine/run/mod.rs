@@ -5,7 +5,9 @@ mod constraints;
 mod define;
 mod flow;
 mod insert;
+mod insert_execute;
 mod merge;
+mod modules;
 mod output;
 mod rows;
 mod schema;
@@ -13,5 +15,6 @@ mod select;
 mod transaction;
 mod update;
 
-pub(crate) use batch::{Frame, Runner};
+pub(crate) use batch::{Frame, NESTING, Runner};
+pub(crate) use flow::Next;
 pub(crate) use rows::Writer;

@@ -53,6 +53,9 @@ impl Reader<'_> {
         if self.word("VIEW") {
             return self.view(or_alter);
         }
+        if self.word("PROCEDURE") || self.word("PROC") {
+            return self.procedure(false, or_alter);
+        }
         if self.word("LOGIN") {
             let name = self.identifier()?;
             self.expect("WITH")?;
@@ -378,6 +381,9 @@ impl Reader<'_> {
         if self.word("VIEW") {
             return self.view(true);
         }
+        if self.word("PROCEDURE") || self.word("PROC") {
+            return self.procedure(true, false);
+        }
         if self.word("AUTHORIZATION") {
             self.expect("ON")?;
             while !self.is_word("TO") && self.parser.peek_token().token != Token::EOF {
@@ -504,6 +510,7 @@ impl Reader<'_> {
         Ok(defined(match kind.as_str() {
             "TABLE" => Define::DropTable { names: self.list(Self::name)?, if_exists },
             "VIEW" => Define::DropView { names: self.list(Self::name)?, if_exists },
+            "PROCEDURE" | "PROC" => Define::DropProcedure { names: self.list(Self::name)?, if_exists },
             "SCHEMA" => Define::DropSchema { name: self.identifier()?, if_exists },
             "DATABASE" => Define::DropDatabase { names: self.list(Self::identifier)?, if_exists },
             "TYPE" => Define::DropType(self.name()?),
@@ -514,7 +521,7 @@ impl Reader<'_> {
                 self.expect("ON")?;
                 Define::DropIndex { name, table: self.name()?, if_exists }
             }
-            _ => return self.unexpected("TABLE, VIEW, INDEX, SCHEMA, DATABASE, TYPE, LOGIN or USER"),
+            _ => return self.unexpected("TABLE, VIEW, PROCEDURE, INDEX, SCHEMA, DATABASE, TYPE, LOGIN or USER"),
         }))
     }
 

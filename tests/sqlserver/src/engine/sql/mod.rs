@@ -7,6 +7,7 @@ mod define;
 mod dialect;
 mod flow;
 mod parse;
+mod procedure;
 pub(crate) mod statement;
 mod write;
 
