@@ -1,5 +1,5 @@
 //! Real services on the loopback address: MongoDB replica sets, Kafka brokers, TCP proxies; and one that
-//! is not real, the router of a sharded cluster, whose shards are.
+//! is not real, the router of a sharded cluster, whose shards are. It also fetches clients of SQL Server.
 //!
 //! The one place that finds, fetches and starts them, for the end-to-end tests, the fault harness
 //! and the demo. Everything started ends when its value is dropped, or when this process dies;

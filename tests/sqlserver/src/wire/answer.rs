@@ -66,9 +66,9 @@ pub(crate) struct Finish {
 }
 
 impl Finish {
-    /// The last bytes of the answer.
-    pub(crate) fn bytes(mut self) -> Vec<u8> {
-        let last = self.last.unwrap_or(Done::of(DoneKind::Statement, self.failed));
+    /// The last bytes of the answer; `cancelled`: an attention has ended it, which counts as an error.
+    pub(crate) fn bytes(mut self, cancelled: bool) -> Vec<u8> {
+        let last = self.last.unwrap_or(Done::of(DoneKind::Statement, self.failed || cancelled));
         last.put(false, &mut self.rest);
         self.rest
     }

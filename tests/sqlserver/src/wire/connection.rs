@@ -196,10 +196,10 @@ impl Connection {
         self.transaction = finish.transaction;
         let killed = self.session.as_ref().is_none_or(|s| s.killed());
         let ends = finish.fatal || killed;
-        self.send_last(&finish.bytes()).await?;
+        self.send_last(&finish.bytes(attention)).await?;
         if attention && !ends {
-            // In a message of its own. [MS-TDS] "Attention" leaves that open; Microsoft's JDBC driver reads on
-            // after the end of the answer, other clients take both forms.
+            // In a message of its own. [MS-TDS] "Out-of-Band Attention Signal" shows it so, and Microsoft's JDBC
+            // driver waits for a message after the answer's end.
             self.acknowledge().await?;
         }
         Ok(if ends { Next::Ends } else { Next::GoesOn })

@@ -18,7 +18,10 @@ def connect(database="shop", **more):
 
 def rows(connection, text, parameters=None):
     with connection.cursor() as cursor:
-        cursor.execute(text, parameters)
+        if parameters is None:
+            cursor.execute(text)
+        else:
+            cursor.execute(text, parameters)
         return cursor.fetchall()
 
 

@@ -8,8 +8,12 @@
 mod aggregate;
 mod apply;
 mod call;
+mod condition;
 mod expr;
+mod literal;
+mod order;
 mod query;
+mod select;
 mod source;
 mod template;
 pub(crate) mod typed;

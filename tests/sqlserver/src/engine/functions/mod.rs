@@ -12,6 +12,7 @@ pub(crate) mod operators;
 pub(crate) mod packed;
 mod strings;
 mod table;
+mod variant;
 
 use std::collections::HashMap;
 use std::sync::{Arc, PoisonError, RwLock};

@@ -1,5 +1,6 @@
 //! Types and values: names, sizes, precedence, conversion, and the form in which SQLite keeps them.
 
+mod as_text;
 pub(crate) mod convert;
 pub(crate) mod decimal;
 pub(crate) mod kind;

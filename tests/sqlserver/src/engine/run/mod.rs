@@ -2,6 +2,7 @@
 
 mod batch;
 mod constraints;
+mod databases;
 mod define;
 mod flow;
 mod insert;
@@ -11,7 +12,9 @@ mod modules;
 mod output;
 mod rows;
 mod schema;
+mod security;
 mod select;
+mod tables;
 mod transaction;
 mod update;
 

@@ -9,6 +9,7 @@ mod flow;
 mod parse;
 mod procedure;
 pub(crate) mod statement;
+mod table;
 mod write;
 
 pub(crate) use parse::{batch, expression, name_of, query};

@@ -9,7 +9,7 @@ struct Answered {
 impl Answered {
     /// All bytes, as the connection ends them.
     fn bytes(mut self) -> Vec<u8> {
-        self.packets.push(self.finish.bytes());
+        self.packets.push(self.finish.bytes(false));
         self.packets.concat()
     }
 }
@@ -143,7 +143,7 @@ fn nothing_follows_a_cancellation_but_ends_of_transactions() {
     assert_eq!(writer.change(&Change::RolledBack(9)), Ok(()));
     let finish = writer.finish();
     assert_eq!(finish.transaction, 0);
-    let bytes = finish.bytes();
+    let bytes = finish.bytes(true);
     assert_eq!(bytes[..4], [0xe3, 11, 0, 10]);
-    assert_eq!(bytes[14..17], [0xfd, 0, 0]);
+    assert_eq!(bytes[14..17], [0xfd, 2, 0]);
 }

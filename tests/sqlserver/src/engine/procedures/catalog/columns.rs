@@ -44,19 +44,19 @@ const COLUMNS: &[(&str, SqlType)] = &[
     ("SS_DATA_TYPE", SqlType::TinyInt),
 ];
 
-fn text(text: &str) -> SqlValue {
+pub(super) fn text(text: &str) -> SqlValue {
     SqlValue::Text(text.to_owned())
 }
 
-fn number(n: impl Into<i64>) -> SqlValue {
+pub(super) fn number(n: impl Into<i64>) -> SqlValue {
     SqlValue::Int(n.into())
 }
 
-fn maybe(n: Option<impl Into<i64>>) -> SqlValue {
+pub(super) fn maybe(n: Option<impl Into<i64>>) -> SqlValue {
     n.map_or(SqlValue::Null, number)
 }
 
-fn flag(b: bool) -> SqlValue {
+pub(super) fn flag(b: bool) -> SqlValue {
     number(i32::from(b))
 }
 

@@ -5,6 +5,7 @@
 //! "sp_statistics" are NULL.
 
 mod columns;
+mod procedures;
 
 use super::Given;
 use crate::engine::fault::{Outcome, SqlError};
@@ -74,6 +75,14 @@ impl Runner {
             "sp_columns" | "sp_columns_90" | "sp_columns_100" | "sp_special_columns" | "sp_special_columns_100" => "",
             "sp_datatype_info" | "sp_datatype_info_90" | "sp_datatype_info_100" => {
                 self.type_info(given, answers)?;
+                return Ok(Some(0));
+            }
+            "sp_stored_procedures" => {
+                self.list_procedures(given, answers)?;
+                return Ok(Some(0));
+            }
+            "sp_sproc_columns" | "sp_sproc_columns_90" | "sp_sproc_columns_100" => {
+                self.list_parameters(given, answers)?;
                 return Ok(Some(0));
             }
             _ => return Ok(None),
