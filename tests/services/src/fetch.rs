@@ -12,11 +12,15 @@ use anyhow::{Context, Result, bail};
 
 const MONGOD: &str = include_str!("../mongod.sh");
 const KAFKA: &str = include_str!("../kafka.sh");
+const PYMSSQL: &str = include_str!("../pymssql.sh");
+const MSSQL_JDBC: &str = include_str!("../mssql-jdbc.sh");
 #[cfg(feature = "nodes")]
 const REGISTRY: &str = include_str!("../registry.sh");
 
 static MONGOD_PATH: OnceLock<Result<PathBuf, String>> = OnceLock::new();
 static KAFKA_PATH: OnceLock<Result<PathBuf, String>> = OnceLock::new();
+static PYMSSQL_PATH: OnceLock<Result<PathBuf, String>> = OnceLock::new();
+static MSSQL_JDBC_PATH: OnceLock<Result<PathBuf, String>> = OnceLock::new();
 #[cfg(feature = "nodes")]
 static REGISTRY_PATH: OnceLock<Result<PathBuf, String>> = OnceLock::new();
 
@@ -36,6 +40,22 @@ pub fn use_mongod(path: PathBuf) {
 /// Folder with the jars of a Kafka 4.4.0 broker.
 pub fn kafka_libs() -> Result<PathBuf> {
     KAFKA_PATH.get_or_init(|| fetch(KAFKA, "kafka").map_err(|e| format!("{e:#}"))).clone().map_err(anyhow::Error::msg)
+}
+
+/// Folder with the Python package pymssql, a SQL Server client on FreeTDS; for `PYTHONPATH`.
+pub fn pymssql() -> Result<PathBuf> {
+    PYMSSQL_PATH
+        .get_or_init(|| fetch(PYMSSQL, "pymssql").map_err(|e| format!("{e:#}")))
+        .clone()
+        .map_err(anyhow::Error::msg)
+}
+
+/// Path of the jar of Microsoft's JDBC driver for SQL Server.
+pub fn mssql_jdbc() -> Result<PathBuf> {
+    MSSQL_JDBC_PATH
+        .get_or_init(|| fetch(MSSQL_JDBC, "mssql-jdbc").map_err(|e| format!("{e:#}")))
+        .clone()
+        .map_err(anyhow::Error::msg)
 }
 
 /// Folder with an Apicurio schema registry.

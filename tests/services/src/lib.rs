@@ -1,5 +1,5 @@
 //! Real services on the loopback address: MongoDB replica sets, Kafka brokers, TCP proxies; and one that
-//! is not real, the router of a sharded cluster, whose shards are.
+//! is not real, the router of a sharded cluster, whose shards are. It also fetches clients of SQL Server.
 //!
 //! The one place that finds, fetches and starts them, for the end-to-end tests, the fault harness
 //! and the demo. Everything started ends when its value is dropped, or when this process dies;
@@ -24,7 +24,7 @@ mod rest;
 #[cfg(feature = "nodes")]
 mod topic;
 
-pub use fetch::{kafka_libs, mongod_binary, use_mongod};
+pub use fetch::{kafka_libs, mongod_binary, mssql_jdbc, pymssql, use_mongod};
 pub use kafka::{Broker, BrokerOptions};
 pub use mongod::{Member, MemberOptions, ReplicaSet};
 pub use ports::free_port;

@@ -7,7 +7,7 @@ use std::sync::atomic::AtomicI64;
 
 use crate::engine::cdc::capture::Capture;
 use crate::engine::kinds::text::{order_of, same_name};
-use crate::engine::sql::statement::Referential;
+use crate::engine::sql::statement::{ProcedureParameter, Referential, Step};
 use crate::types::SqlType;
 use crate::value::SqlValue;
 
@@ -27,6 +27,7 @@ pub(crate) struct Database {
     /// By object id.
     pub(crate) tables: BTreeMap<i32, Arc<Table>>,
     pub(crate) views: Vec<View>,
+    pub(crate) procedures: Vec<Arc<Procedure>>,
     pub(crate) types: Vec<AliasType>,
     pub(crate) users: Vec<User>,
     pub(crate) permissions: Vec<Permission>,
@@ -69,6 +70,18 @@ pub(crate) struct View {
     pub(crate) columns: Vec<String>,
     pub(crate) query: Box<sqlparser::ast::Query>,
     pub(crate) text: String,
+}
+
+#[derive(Debug, Clone)]
+pub(crate) struct Procedure {
+    pub(crate) id: i32,
+    pub(crate) schema: String,
+    pub(crate) name: String,
+    pub(crate) parameters: Vec<ProcedureParameter>,
+    pub(crate) body: Arc<Vec<Step>>,
+    pub(crate) text: String,
+    /// `datetime` of the server's clock.
+    pub(crate) created: SqlValue,
 }
 
 #[derive(Debug, Clone)]
@@ -219,6 +232,7 @@ impl Database {
             schemas: vec![schema(1, "dbo"), schema(2, "guest"), schema(3, "INFORMATION_SCHEMA"), schema(4, "sys")],
             tables: BTreeMap::new(),
             views: Vec::new(),
+            procedures: Vec::new(),
             types: Vec::new(),
             users: Vec::new(),
             permissions: Vec::new(),
@@ -232,6 +246,10 @@ impl Database {
 
     pub(crate) fn view(&self, schema: &str, name: &str) -> Option<&View> {
         self.views.iter().find(|v| same_name(&v.schema, schema) && same_name(&v.name, name))
+    }
+
+    pub(crate) fn procedure(&self, schema: &str, name: &str) -> Option<&Arc<Procedure>> {
+        self.procedures.iter().find(|p| same_name(&p.schema, schema) && same_name(&p.name, name))
     }
 
     pub(crate) fn schema(&self, name: &str) -> Option<&Schema> {

@@ -66,17 +66,10 @@ pub(crate) struct Finish {
 }
 
 impl Finish {
-    /// The last bytes of the answer; `attention`: they acknowledge the client's.
-    pub(crate) fn bytes(mut self, attention: bool) -> Vec<u8> {
-        if !attention {
-            let last = self.last.unwrap_or(Done::of(DoneKind::Statement, self.failed));
-            last.put(false, &mut self.rest);
-            return self.rest;
-        }
-        if let Some(last) = self.last {
-            last.put(true, &mut self.rest);
-        }
-        Done::put_attention(&mut self.rest);
+    /// The last bytes of the answer; `cancelled`: an attention has ended it, which counts as an error.
+    pub(crate) fn bytes(mut self, cancelled: bool) -> Vec<u8> {
+        let last = self.last.unwrap_or(Done::of(DoneKind::Statement, self.failed || cancelled));
+        last.put(false, &mut self.rest);
         self.rest
     }
 }

@@ -139,11 +139,7 @@ impl Connection {
         while let Some(arrival) = self.next().await? {
             match arrival {
                 // What it was to stop is over.
-                Arrival::Attention => {
-                    let mut tokens = Vec::new();
-                    Done::put_attention(&mut tokens);
-                    self.send_last(&tokens).await?;
-                }
+                Arrival::Attention => self.acknowledge().await?,
                 Arrival::Ignored => {
                     let mut tokens = Vec::new();
                     Done::of(DoneKind::Statement, true).put(false, &mut tokens);
@@ -157,6 +153,12 @@ impl Connection {
             }
         }
         tokio::io::AsyncWriteExt::shutdown(&mut self.stream).await
+    }
+
+    async fn acknowledge(&mut self) -> io::Result<()> {
+        let mut tokens = Vec::new();
+        Done::put_attention(&mut tokens);
+        self.send_last(&tokens).await
     }
 
     async fn send_last(&mut self, tokens: &[u8]) -> io::Result<()> {
@@ -195,6 +197,11 @@ impl Connection {
         let killed = self.session.as_ref().is_none_or(|s| s.killed());
         let ends = finish.fatal || killed;
         self.send_last(&finish.bytes(attention)).await?;
+        if attention && !ends {
+            // In a message of its own. [MS-TDS] "Out-of-Band Attention Signal" shows it so, and Microsoft's JDBC
+            // driver waits for a message after the answer's end.
+            self.acknowledge().await?;
+        }
         Ok(if ends { Next::Ends } else { Next::GoesOn })
     }
 

@@ -231,6 +231,7 @@ pub(crate) enum Command {
     Select = 0xc1,
     /// A statement that changed rows. Which one is not known here; clients only tell queries from changes.
     Update = 0xc5,
+    Attention = 0xfd,
 }
 
 /// DONE, DONEPROC, DONEINPROC.
@@ -262,7 +263,8 @@ impl Done {
 
     /// The acknowledgement of an attention.
     pub(crate) fn put_attention(out: &mut Vec<u8>) {
-        Self::of(DoneKind::Statement, false).put_status(Self::ATTENTION, out);
+        let acknowledgement = Self { command: Command::Attention, ..Self::of(DoneKind::Statement, false) };
+        acknowledgement.put_status(Self::ATTENTION, out);
     }
 
     fn put_status(self, status: u16, out: &mut Vec<u8>) {
@@ -363,6 +365,6 @@ mod tests {
         assert_eq!(out[..3], [0xfe, 2, 0]);
         out.clear();
         Done::put_attention(&mut out);
-        assert_eq!(out, [0xfd, 0x20, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0]);
+        assert_eq!(out, [0xfd, 0x20, 0, 0xfd, 0, 0, 0, 0, 0, 0, 0, 0, 0]);
     }
 }

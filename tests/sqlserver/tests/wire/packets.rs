@@ -1,10 +1,10 @@
 //! What only clients do that send packets by hand, or that the connector's client does not do.
 
-use thalweg_sqlserver_emulator::session::{Cancelled, Request};
+use thalweg_sqlserver_emulator::session::Request;
 use thalweg_sqlserver_emulator::wire::server::Options;
 
 use crate::raw::{ATTENTION, BATCH, BULK, RPC, RawClient, TRANSACTION, error_number, in_transaction, last_done, wide};
-use crate::script::{endless, one, start};
+use crate::script::{one, start};
 
 const END: u8 = 0x01;
 const IGNORE: u8 = 0x02;
@@ -29,16 +29,6 @@ async fn an_attention_without_a_request_is_acknowledged() {
     assert_eq!((answer.len(), last_done(&answer)), (13, (DONE, ATTENDED)));
     client.send(BATCH, END, &batch("SELECT 1")).await;
     assert_eq!(last_done(&client.receive().await.unwrap()), (DONE, COUNT));
-}
-
-#[tokio::test]
-async fn an_attention_ends_the_answer_with_its_acknowledgement() {
-    let (script, server) = start(Options::default(), endless).await;
-    let mut client = RawClient::connect(server.address().port()).await;
-    client.send(BATCH, END, &batch("SELECT n FROM endless")).await;
-    client.send(ATTENTION, END, &[]).await;
-    assert_eq!(last_done(&client.receive().await.unwrap()), (DONE, ATTENDED));
-    assert_eq!(script.seen.borrow().outcomes, [Err(Cancelled)]);
 }
 
 #[tokio::test]

@@ -112,8 +112,14 @@ fn after(mut inside: Inside, line: &str) -> Inside {
                 chars.next();
                 if depth == 1 { Inside::Nothing } else { Inside::Comment(depth - 1) }
             }
-            // A doubled one ends and begins again.
-            (Inside::Quotes(end), c, _) if c == end => Inside::Nothing,
+            (Inside::Quotes(end), c, next) if c == end => {
+                if next == Some(&end) {
+                    chars.next();
+                    Inside::Quotes(end)
+                } else {
+                    Inside::Nothing
+                }
+            }
             (same, ..) => same,
         };
     }

@@ -6,9 +6,14 @@
 //! literals stay in the text, so that equal expressions give equal texts.
 
 mod aggregate;
+mod apply;
 mod call;
+mod condition;
 mod expr;
+mod literal;
+mod order;
 mod query;
+mod select;
 mod source;
 mod template;
 pub(crate) mod typed;

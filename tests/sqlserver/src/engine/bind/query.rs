@@ -3,19 +3,11 @@
 //! Follows "SELECT (Transact-SQL)" and the pages of its clauses. Every bound query has the columns `k1`,
 //! `k2`, …
 
-use std::collections::HashSet;
+use sqlparser::ast::{Expr, LimitClause, Query, SetExpr, SetOperator, SetQuantifier, Top, TopQuantity, Values};
 
-use sqlparser::ast::{
-    Distinct, Expr, GroupByExpr, Ident, LimitClause, OrderBy, OrderByExpr, OrderByKind, OrderBySort, Query, Select,
-    SelectItem, SelectItemQualifiedWildcardKind, SetExpr, SetOperator, SetQuantifier, Top, TopQuantity,
-    Value as Literal, Values,
-};
-
-use super::aggregate::has_aggregate;
+use super::Binder;
 use super::typed::Typed;
-use super::{Binder, Scope};
 use crate::engine::fault::SqlError;
-use crate::engine::kinds::text::same_name;
 use crate::types::SqlType;
 
 /// A column of a result.
@@ -35,10 +27,12 @@ pub(crate) struct Bound {
 
 /// What limits the rows of a query.
 #[derive(Default)]
-struct Limit {
-    count: Option<String>,
-    ties: bool,
-    offset: Option<String>,
+pub(super) struct Limit {
+    pub(super) count: Option<String>,
+    pub(super) ties: bool,
+    /// The count is percents of all rows.
+    pub(super) percent: bool,
+    pub(super) offset: Option<String>,
 }
 
 impl Binder<'_> {
@@ -150,7 +144,7 @@ impl Binder<'_> {
         format!("SELECT {} FROM ({})", list.join(", "), bound.sql)
     }
 
-    fn set(&mut self, body: &SetExpr) -> Result<Bound, SqlError> {
+    pub(super) fn set(&mut self, body: &SetExpr) -> Result<Bound, SqlError> {
         match body {
             // Closed, so that a limit or an order of its own stays inside.
             SetExpr::Select(select) => {
@@ -236,7 +230,7 @@ impl Binder<'_> {
         Ok(Bound { sql: values_of(&rows, columns.len()), columns })
     }
 
-    fn limit(&mut self, query: &Query) -> Result<Limit, SqlError> {
+    pub(super) fn limit(&mut self, query: &Query) -> Result<Limit, SqlError> {
         let mut limit = Limit::default();
         if let Some(LimitClause::LimitOffset { offset: Some(offset), limit: None, .. }) = &query.limit_clause {
             limit.offset = Some(self.count(&offset.value)?);
@@ -262,291 +256,28 @@ impl Binder<'_> {
         Ok(self.convert(typed?, &SqlType::BigInt).sql)
     }
 
-    fn top(&mut self, top: &Top, limit: &mut Limit) -> Result<(), SqlError> {
-        if top.percent {
-            return Err(SqlError::unsupported("TOP … PERCENT"));
-        }
+    pub(super) fn top(&mut self, top: &Top, limit: &mut Limit) -> Result<(), SqlError> {
         limit.count = match &top.quantity {
             Some(TopQuantity::Expr(expr)) => Some(self.count(expr)?),
             Some(TopQuantity::Constant(n)) => Some(n.to_string()),
             None => return Err(SqlError::near("TOP")),
         };
+        limit.percent = top.percent;
+        if top.percent {
+            // A float from 0 to 100, not a number of rows.
+            if let Some(TopQuantity::Expr(expr)) = &top.quantity {
+                let scopes = std::mem::take(&mut self.scopes);
+                let typed = self.value(expr);
+                self.scopes = scopes;
+                limit.count = Some(self.convert(typed?, &SqlType::Float).sql);
+            }
+        }
         limit.ties = top.with_ties;
         Ok(())
     }
-
-    fn select(&mut self, select: &Select, order: Option<&OrderBy>, mut limit: Limit) -> Result<Bound, SqlError> {
-        if let Some(top) = &select.top {
-            if limit.offset.is_some() {
-                return Err(
-                    SqlError::new(10741, "A TOP can not be used in the same query or sub-query as a OFFSET.").class(15)
-                );
-            }
-            self.top(top, &mut limit)?;
-        }
-        self.scopes.push(Scope::default());
-        let outer = self.grouped.take();
-        let bound = self.select_in_scope(select, order, &limit);
-        self.grouped = outer;
-        self.scopes.pop();
-        bound
-    }
-
-    fn select_in_scope(&mut self, select: &Select, order: Option<&OrderBy>, limit: &Limit) -> Result<Bound, SqlError> {
-        let from = self.from(&select.from)?;
-        let mut tail = String::new();
-        if let Some(condition) = &select.selection {
-            tail.push_str(&format!(" WHERE {}", self.condition(condition)?));
-        }
-        let GroupByExpr::Expressions(group, modifiers) = &select.group_by else { return Err(SqlError::near("ALL")) };
-        if !modifiers.is_empty() {
-            return Err(SqlError::unsupported("GROUP BY with a modifier"));
-        }
-        let is_grouped = !group.is_empty()
-            || select.having.is_some()
-            || select.projection.iter().any(|item| match item {
-                SelectItem::UnnamedExpr(e) | SelectItem::ExprWithAlias { expr: e, .. } => has_aggregate(e),
-                _ => false,
-            });
-        if is_grouped {
-            let mut keys = Vec::new();
-            let mut texts = HashSet::new();
-            for expr in group {
-                let typed = self.value(expr)?;
-                keys.push(typed.collated());
-                texts.insert(typed.sql);
-            }
-            if !keys.is_empty() {
-                tail.push_str(&format!(" GROUP BY {}", keys.join(", ")));
-            }
-            self.grouped = Some(texts);
-        }
-        if let Some(having) = &select.having {
-            // SQLite wants a GROUP BY; a constant makes one group of everything, but none of nothing.
-            tail.push_str(&format!(" HAVING {}", self.condition(having)?));
-        }
-        let columns = self.projection(&select.projection)?;
-        let distinct = match &select.distinct {
-            None | Some(Distinct::All) => "",
-            Some(Distinct::Distinct) => "DISTINCT ",
-            Some(other) => return Err(SqlError::near(&other.to_string())),
-        };
-        let list: Vec<String> = columns
-            .iter()
-            .enumerate()
-            .map(|(n, c)| {
-                format!("{} AS k{}", if distinct.is_empty() { c.typed.sql.clone() } else { c.typed.collated() }, n + 1)
-            })
-            .collect();
-        let list = list.join(", ");
-        let from = if from.is_empty() { String::new() } else { format!(" FROM {from}") };
-        let order_terms = match order {
-            Some(order) => self.order_terms(order, &columns, !distinct.is_empty())?,
-            None if distinct.is_empty() && !is_grouped => self.natural_order(),
-            None => Vec::new(),
-        };
-        let mut sql = format!("SELECT {distinct}{list}{from}{tail}");
-        if limit.ties {
-            let Some(count) = &limit.count else { return Err(SqlError::near("TIES")) };
-            if order.is_none() {
-                return Err(SqlError::new(
-                    1062,
-                    "The TOP N WITH TIES clause is not allowed without a corresponding ORDER BY clause.",
-                ));
-            }
-            let terms = order_terms.join(", ");
-            let names = (1..=columns.len()).map(|n| format!("k{n}")).collect::<Vec<_>>().join(", ");
-            sql = format!(
-                "SELECT {names} FROM (SELECT {list}, rank() OVER (ORDER BY {terms}) AS tie{from}{tail}) WHERE tie <= {count} ORDER BY tie"
-            );
-        } else {
-            if !order_terms.is_empty() {
-                sql.push_str(&format!(" ORDER BY {}", order_terms.join(", ")));
-            }
-            limited(&mut sql, limit);
-        }
-        Ok(Bound { sql, columns })
-    }
-
-    /// A single table is read in the order of its clustered index, as the real server's scan does, although
-    /// nothing promises it.
-    fn natural_order(&self) -> Vec<String> {
-        if self.scopes.len() != 1 || self.depth > 0 {
-            return Vec::new();
-        }
-        let [source] = self.scopes.last().map_or(&[][..], |s| &s.sources) else { return Vec::new() };
-        let Some((_, table)) = &source.table else { return Vec::new() };
-        match table.clustered() {
-            Some(index) => index
-                .key
-                .iter()
-                .map(|(id, desc)| format!("{}.c{id}{}", source.alias, if *desc { " DESC" } else { "" }))
-                .collect(),
-            None => vec![format!("{}._row", source.alias)],
-        }
-    }
-
-    pub(crate) fn projection(&mut self, items: &[SelectItem]) -> Result<Vec<Output>, SqlError> {
-        let mut columns = Vec::new();
-        for item in items {
-            match item {
-                SelectItem::UnnamedExpr(expr) => {
-                    let name = match expr {
-                        Expr::Identifier(ident) if !ident.value.starts_with('@') => ident.value.clone(),
-                        Expr::CompoundIdentifier(parts) => parts.last().map_or(String::new(), |p| p.value.clone()),
-                        _ => String::new(),
-                    };
-                    let typed = self.value(expr)?;
-                    columns.push(Output { name: self.spelled(expr).unwrap_or(name), typed, assigned: None });
-                }
-                SelectItem::ExprWithAlias { expr, alias } => {
-                    let typed = self.value(expr)?;
-                    let assigned =
-                        (alias.quote_style.is_none() && alias.value.starts_with('@')).then(|| alias.value.clone());
-                    columns.push(Output { name: alias.value.clone(), typed, assigned });
-                }
-                SelectItem::Wildcard(_) => {
-                    let any = self.scopes.last().is_some_and(|s| !s.sources.is_empty());
-                    if !any {
-                        return Err(SqlError::new(263, "Must specify table to select from."));
-                    }
-                    self.star(&[], &mut columns);
-                }
-                SelectItem::QualifiedWildcard(SelectItemQualifiedWildcardKind::ObjectName(name), _) => {
-                    let parts: Vec<String> =
-                        name.0.iter().filter_map(|p| p.as_ident()).map(|i| i.value.clone()).collect();
-                    let parts: Vec<&str> = parts.iter().map(String::as_str).collect();
-                    let before = columns.len();
-                    self.star(&parts, &mut columns);
-                    if columns.len() == before {
-                        let text = format!(
-                            "The column prefix '{}' does not match with a table name or alias name used in the query.",
-                            parts.join(".")
-                        );
-                        return Err(SqlError::new(107, text).class(15));
-                    }
-                }
-                other => return Err(SqlError::near(&other.to_string())),
-            }
-        }
-        Ok(columns)
-    }
-
-    /// The column's name as its table spells it.
-    fn spelled(&self, expr: &Expr) -> Option<String> {
-        let name = match expr {
-            Expr::Identifier(ident) => ident,
-            Expr::CompoundIdentifier(parts) => parts.last()?,
-            _ => return None,
-        };
-        let columns = self.scopes.last()?.sources.iter().flat_map(|s| &s.columns);
-        columns.into_iter().find(|c| same_name(&c.name, &name.value)).map(|c| c.name.clone())
-    }
-
-    fn star(&self, qualifiers: &[&str], columns: &mut Vec<Output>) {
-        let Some(scope) = self.scopes.last() else { return };
-        for source in scope.sources.iter().filter(|s| s.is_named(qualifiers)) {
-            for column in source.columns.iter().filter(|c| !c.hidden) {
-                columns.push(Output { name: column.name.clone(), typed: column.typed.clone(), assigned: None });
-            }
-        }
-    }
-
-    /// Places, aliases, columns and expressions.
-    fn order_terms(&mut self, order: &OrderBy, columns: &[Output], distinct: bool) -> Result<Vec<String>, SqlError> {
-        let OrderByKind::Expressions(exprs) = &order.kind else { return Err(SqlError::near("ALL")) };
-        let mut terms = Vec::new();
-        for expr in exprs {
-            let term = match self.place(&expr.expr, columns)? {
-                Some(at) if distinct => format!("k{}", at + 1),
-                Some(at) => {
-                    let typed = columns[at].typed.clone();
-                    self.ordering(typed)
-                }
-                None if distinct => {
-                    return Err(SqlError::new(
-                        145,
-                        "ORDER BY items must appear in the select list if SELECT DISTINCT is specified.",
-                    )
-                    .class(15));
-                }
-                None => {
-                    let typed = self.value(&expr.expr)?;
-                    self.ordering(typed)
-                }
-            };
-            terms.push(format!("{term}{}", direction(expr)));
-        }
-        Ok(terms)
-    }
-
-    /// After a set operation only the columns of the result can be named.
-    fn order_by_columns(&mut self, order: &OrderBy, columns: &[Output]) -> Result<String, SqlError> {
-        let OrderByKind::Expressions(exprs) = &order.kind else { return Err(SqlError::near("ALL")) };
-        let mut terms = Vec::new();
-        for expr in exprs {
-            let Some(at) = self.place(&expr.expr, columns)? else {
-                return Err(SqlError::new(
-                    104,
-                    "ORDER BY items must appear in the select list if the statement contains a UNION, INTERSECT or EXCEPT operator.",
-                )
-                .class(15));
-            };
-            let typed = Typed { sql: format!("k{}", at + 1), ..columns[at].typed.clone() };
-            terms.push(format!("{}{}", self.ordering(typed), direction(expr)));
-        }
-        Ok(format!(" ORDER BY {}", terms.join(", ")))
-    }
-
-    fn place(&mut self, expr: &Expr, columns: &[Output]) -> Result<Option<usize>, SqlError> {
-        if let Expr::Value(value) = expr
-            && let Literal::Number(text, _) = &value.value
-        {
-            let at = text.parse::<usize>().ok().filter(|n| (1..=columns.len()).contains(n));
-            return match at {
-                Some(at) => Ok(Some(at - 1)),
-                None => {
-                    let text = format!(
-                        "The ORDER BY position number {text} is out of range of the number of items in the select list."
-                    );
-                    Err(SqlError::new(108, text).class(15))
-                }
-            };
-        }
-        if let Expr::Identifier(Ident { value, .. }) = expr {
-            return Ok(columns.iter().position(|c| same_name(&c.name, value)));
-        }
-        // An expression of the select list by its text.
-        let scopes = self.scopes.len();
-        let same = self.value(expr).ok().and_then(|t| columns.iter().position(|c| c.typed.sql == t.sql));
-        self.scopes.truncate(scopes);
-        Ok(same)
-    }
-
-    fn ordering(&self, typed: Typed) -> String {
-        let (order, is_text) = (typed.order, typed.kind.is_text());
-        // A literal would be a place to SQLite.
-        let sql = self.comparing(typed);
-        let sql = if sql.bytes().all(|b| b.is_ascii_digit()) { format!("({sql}+0)") } else { sql };
-        if is_text { format!("{sql} COLLATE {order}") } else { sql }
-    }
-
-    /// A term of `OVER (… ORDER BY …)`.
-    pub(super) fn order_term(&mut self, expr: &OrderByExpr) -> Result<String, SqlError> {
-        // `ORDER BY (SELECT NULL)` means no order.
-        let typed = self.value(&expr.expr)?;
-        Ok(format!("{}{}", self.ordering(typed), direction(expr)))
-    }
 }
 
-fn direction(expr: &OrderByExpr) -> &'static str {
-    match expr.options.sort {
-        Some(OrderBySort::Desc) => " DESC",
-        _ => "",
-    }
-}
-
-fn limited(sql: &mut String, limit: &Limit) {
+pub(super) fn limited(sql: &mut String, limit: &Limit) {
     match (&limit.count, &limit.offset) {
         (Some(count), None) => sql.push_str(&format!(" LIMIT {count}")),
         (Some(count), Some(offset)) => sql.push_str(&format!(" LIMIT {count} OFFSET {offset}")),

@@ -91,8 +91,8 @@ impl Binder<'_> {
             JoinOperator::Right(c) | JoinOperator::RightOuter(c) => (" RIGHT JOIN ", Some(c)),
             JoinOperator::FullOuter(c) => (" FULL JOIN ", Some(c)),
             JoinOperator::CrossJoin(_) => (" CROSS JOIN ", None),
-            JoinOperator::CrossApply => (" CROSS JOIN ", None),
-            JoinOperator::OuterApply => return Err(SqlError::unsupported("OUTER APPLY")),
+            JoinOperator::CrossApply => return self.apply_side(&join.relation, false),
+            JoinOperator::OuterApply => return self.apply_side(&join.relation, true),
             _ => return Err(SqlError::unsupported("This kind of join")),
         };
         let before = self.scopes.last().map_or(0, |s| s.sources.len());
@@ -315,7 +315,7 @@ impl Binder<'_> {
         Ok(format!("({}) AS {alias_name}", bound.sql))
     }
 
-    fn add(&mut self, source: Source) {
+    pub(super) fn add(&mut self, source: Source) {
         if let Some(scope) = self.scopes.last_mut() {
             scope.sources.push(source);
         }
@@ -339,7 +339,7 @@ pub(crate) fn source_of(title: &str, alias: &str, columns: &[(String, Typed)]) -
     }
 }
 
-fn plain(arguments: &[FunctionArg]) -> Result<Vec<&Expr>, SqlError> {
+pub(super) fn plain(arguments: &[FunctionArg]) -> Result<Vec<&Expr>, SqlError> {
     arguments
         .iter()
         .map(|a| match a {

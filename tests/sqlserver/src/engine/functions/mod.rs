@@ -9,8 +9,10 @@ mod cdc;
 mod dates;
 mod metadata;
 pub(crate) mod operators;
+pub(crate) mod packed;
 mod strings;
 mod table;
+mod variant;
 
 use std::collections::HashMap;
 use std::sync::{Arc, PoisonError, RwLock};
@@ -128,5 +130,6 @@ pub(crate) fn register(db: &Connection, engine: &Arc<Engine>, session: &Arc<Sess
     db.create_collation(text::CI, text::compare_ci)?;
     db.create_collation(text::CS, text::compare_cs)?;
     db.create_collation(text::BIN, text::compare_bin)?;
+    packed::register(db)?;
     aggregates::register(db)
 }

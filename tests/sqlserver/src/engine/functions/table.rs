@@ -1,6 +1,6 @@
 //! Which functions there are, what they take and what they give.
 
-use super::{Eval, cdc, dates, metadata, operators, strings};
+use super::{Eval, cdc, dates, metadata, operators, strings, variant as variant_of};
 use crate::engine::kinds::kind::{SYSNAME, nvarchar, varbinary};
 use crate::types::{Length, SqlType};
 
@@ -265,6 +265,7 @@ const BUILTINS: &[Builtin] = &[
     outside("COLUMNPROPERTY", &[Int, Text, Text], (3, 3), metadata::columnproperty, int),
     outside("OBJECTPROPERTY", &[Int, Text], (2, 2), metadata::objectproperty, int),
     outside("OBJECTPROPERTYEX", &[Int, Text], (2, 2), metadata::objectproperty, int),
+    outside("SQL_VARIANT_PROPERTY", &[Any, Text], (2, 2), variant_of::property, variant),
     outside("SERVERPROPERTY", &[Text], (1, 1), metadata::serverproperty, variant),
     outside("DATABASEPROPERTYEX", &[Text, Text], (2, 2), metadata::databasepropertyex, variant),
     outside("HAS_DBACCESS", &[Text], (1, 1), metadata::has_dbaccess, int),

@@ -1,8 +1,10 @@
-//! System procedures.
+//! Procedures: the system's and those of users.
 
 mod capture;
 mod catalog;
+mod cursor;
 mod text;
+mod user;
 
 use crate::engine::fault::{Outcome, SqlError};
 use crate::engine::kinds::text::same_name;
@@ -12,19 +14,26 @@ use crate::session::{Answers, Column, Parameter};
 use crate::types::SqlType;
 use crate::value::SqlValue;
 
+pub(crate) use cursor::Cursors;
 pub(crate) use text::Prepared;
 
 /// What a procedure was given, and what it gives back.
 pub(crate) struct Given {
     pub(crate) parameters: Vec<Parameter>,
+    /// How many `TRY` blocks are around the call.
+    pub(crate) in_try: usize,
 }
 
 impl Given {
-    /// By its name (without `@`) or by its place.
+    /// Where a parameter is: by its name (with or without `@`), or by its place if that has no name.
+    pub(crate) fn place(&self, name: &str, place: usize) -> Option<usize> {
+        let bare = |name: &str| name.trim_start_matches('@').to_owned();
+        let named = self.parameters.iter().position(|p| same_name(&bare(&p.name), &bare(name)));
+        named.or_else(|| Some(place).filter(|n| self.parameters.get(*n).is_some_and(|p| p.name.is_empty())))
+    }
+
     pub(crate) fn get(&self, name: &str, place: usize) -> Option<&SqlValue> {
-        let named = self.parameters.iter().find(|p| same_name(p.name.trim_start_matches('@'), name));
-        let placed = || self.parameters.get(place).filter(|p| p.name.is_empty());
-        named.or_else(placed).map(|p| &p.value)
+        self.place(name, place).map(|at| &self.parameters[at].value)
     }
 
     pub(crate) fn text(&self, name: &str, place: usize) -> Option<String> {
@@ -38,6 +47,8 @@ impl Given {
         match self.get(name, place) {
             Some(SqlValue::Int(n)) => Some(*n),
             Some(SqlValue::Bit(b)) => Some((*b).into()),
+            // Converted, as any argument is.
+            Some(SqlValue::Text(text)) => text.trim().parse().ok(),
             _ => None,
         }
     }
@@ -47,7 +58,7 @@ impl Runner {
     /// A call by the protocol: outputs and status are told as such.
     pub(crate) fn called(&mut self, name: &str, parameters: Vec<Parameter>, answers: &mut dyn Answers) -> Outcome<()> {
         let Some(name) = crate::engine::functions::split_name(name) else { return Err(SqlError::near(name).into()) };
-        let mut given = Given { parameters };
+        let mut given = Given { parameters, in_try: 0 };
         let status = self.procedure(&name, &mut given, 0, answers)?;
         answers.status(status)?;
         for parameter in given.parameters.iter().filter(|p| p.output) {
@@ -81,7 +92,7 @@ impl Runner {
             });
             targets.push(argument.output.then(|| expr.to_string()));
         }
-        let mut given = Given { parameters };
+        let mut given = Given { parameters, in_try: frame.in_try };
         let status = self.procedure(name, &mut given, frame.depth, answers)?;
         for (target, parameter) in targets.into_iter().zip(given.parameters) {
             if let Some(variable) = target
@@ -121,6 +132,12 @@ impl Runner {
         answers: &mut dyn Answers,
     ) -> Outcome<i32> {
         let lower = name.object.to_lowercase();
+        if let Some(status) = self.user_procedure(name, given, depth, answers)? {
+            return Ok(status);
+        }
+        if let Some(status) = self.cursor_procedure(&lower, given, depth, answers)? {
+            return Ok(status);
+        }
         if let Some(status) = self.text_procedure(&lower, given, depth, answers)? {
             return Ok(status);
         }

@@ -46,25 +46,32 @@ impl Runner {
             }
             "sp_execute" => {
                 let handle = given.int("handle", 0).and_then(|n| i32::try_from(n).ok()).unwrap_or(0);
-                let Some((declared, text)) = self.prepared.texts.get(&handle).cloned() else {
-                    return Err(SqlError::new(
-                        8179,
-                        format!("Could not find prepared statement with handle {handle}."),
-                    )
-                    .into());
-                };
+                let (declared, text) = self.kept(handle)?;
                 self.run_text(&text, &declared, given, 1, depth, answers)?;
             }
             "sp_unprepare" => {
                 let handle = given.int("handle", 0).and_then(|n| i32::try_from(n).ok()).unwrap_or(0);
-                self.prepared.texts.remove(&handle);
+                self.forget_prepared(handle);
             }
             _ => return Ok(None),
         }
         Ok(Some(0))
     }
 
-    fn keep(&mut self, given: &mut Given, declared: String, text: String) {
+    /// Error 8179: there is no such handle.
+    pub(super) fn kept(&self, handle: i32) -> Result<(String, String), SqlError> {
+        self.prepared
+            .texts
+            .get(&handle)
+            .cloned()
+            .ok_or_else(|| SqlError::new(8179, format!("Could not find prepared statement with handle {handle}.")))
+    }
+
+    pub(super) fn forget_prepared(&mut self, handle: i32) {
+        self.prepared.texts.remove(&handle);
+    }
+
+    pub(super) fn keep(&mut self, given: &mut Given, declared: String, text: String) {
         self.prepared.last += 1;
         self.prepared.texts.insert(self.prepared.last, (declared, text));
         if let Some(handle) = given.parameters.first_mut() {
@@ -74,7 +81,8 @@ impl Runner {
     }
 
     /// Runs a text with parameters; `first` is the place of the first of them. Error 8178: one is missing.
-    fn run_text(
+    #[allow(clippy::too_many_arguments)]
+    pub(super) fn run_text(
         &mut self,
         text: &str,
         declared: &str,
@@ -83,7 +91,7 @@ impl Runner {
         depth: usize,
         answers: &mut dyn Answers,
     ) -> Outcome<()> {
-        let mut frame = Frame::default();
+        let mut frame = Frame { in_try: given.in_try, ..Frame::default() };
         let mut places = Vec::new();
         for (n, (name, kind, default)) in self.declared(declared, &frame, answers)?.into_iter().enumerate() {
             let place =

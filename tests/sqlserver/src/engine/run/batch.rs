@@ -8,7 +8,7 @@ use rusqlite::Connection;
 use crate::engine::bind::{Binder, Sight, Variables};
 use crate::engine::fault::{Fault, Outcome, SqlError};
 use crate::engine::locks::Asker;
-use crate::engine::procedures::Prepared;
+use crate::engine::procedures::{Cursors, Prepared};
 use crate::engine::session::state::{Inner, SessionState};
 use crate::engine::session::transaction::Transaction;
 use crate::engine::shared::Engine;
@@ -22,10 +22,13 @@ pub(crate) const NESTING: usize = 32;
 
 pub(crate) struct Runner {
     pub(crate) engine: Arc<Engine>,
+    /// The database that the login has opened.
+    home: i32,
     pub(crate) state: Arc<SessionState>,
     pub(crate) db: Connection,
     pub(crate) transaction: Option<Transaction>,
     pub(crate) prepared: Prepared,
+    pub(crate) cursors: Cursors,
 }
 
 /// Variables and place of a batch or procedure.
@@ -42,7 +45,16 @@ pub(crate) struct Frame {
 impl Runner {
     pub(crate) fn new(engine: &Arc<Engine>, state: Arc<SessionState>) -> Result<Self, SqlError> {
         let db = engine.open(&state)?;
-        Ok(Self { engine: engine.clone(), state, db, transaction: None, prepared: Prepared::default() })
+        let home = state.database();
+        Ok(Self {
+            engine: engine.clone(),
+            home,
+            state,
+            db,
+            transaction: None,
+            prepared: Prepared::default(),
+            cursors: Cursors::default(),
+        })
     }
 
     pub(crate) fn asker(&self) -> Asker {
@@ -197,7 +209,8 @@ impl Session for Runner {
     fn reset(&mut self) {
         let _ = self.roll_back_all();
         self.prepared = Prepared::default();
-        let temporary = self.state.change(|s| std::mem::replace(s, Inner::new(1)).temporary);
+        self.cursors = Cursors::default();
+        let temporary = self.state.change(|s| std::mem::replace(s, Inner::new(self.home)).temporary);
         for table in temporary {
             let _ = self.db.execute_batch(&format!("DROP TABLE IF EXISTS {}", table.kept_name()));
         }

@@ -8,7 +8,7 @@ use super::batch::{Frame, NESTING, Runner};
 use crate::engine::fault::{Fault, Outcome, SqlError};
 use crate::engine::kinds::convert;
 use crate::engine::kinds::kind::nvarchar;
-use crate::engine::sql::statement::{Act, Declaration, Declared, Executed, SetOption, Step};
+use crate::engine::sql::statement::{Act, Declaration, Declared, Execute, Executed, SetOption, Step};
 use crate::engine::{bind, kinds::temporal};
 use crate::session::{Answers, Change, Isolation};
 use crate::types::{Length, SqlType};
@@ -176,26 +176,7 @@ impl Runner {
             Act::Commit => self.commit(answers)?,
             Act::Rollback { name } => self.rollback(name, answers)?,
             Act::Save { name } => self.save(name)?,
-            Act::Execute(execute) => {
-                let status = match &execute.what {
-                    Executed::Text(text) => {
-                        let text = self.scalar(text, Some(&SqlType::NVarChar(Length::Max)), frame, answers)?;
-                        if let SqlValue::Text(text) = text {
-                            self.nested(
-                                &text,
-                                Frame { in_try: frame.in_try, ..Frame::default() },
-                                frame.depth,
-                                answers,
-                            )?;
-                        }
-                        0
-                    }
-                    Executed::Procedure(name, arguments) => self.execute(name, arguments, frame, answers)?,
-                };
-                if let Some(variable) = &execute.status {
-                    frame.set(variable, SqlValue::Int(status.into()));
-                }
-            }
+            Act::Execute(execute) => self.run_execute(execute, frame, answers)?,
             Act::Query(query) => self.select(query, frame, answers)?,
             Act::Insert(insert) => self.insert(insert, frame, answers)?,
             Act::Update(update) => self.update(update, frame, answers)?,
@@ -215,6 +196,34 @@ impl Runner {
             Act::Nothing => {}
         }
         Ok(Next::Step)
+    }
+
+    /// `EXECUTE` of a procedure or a text. A batch tells its client what a procedure returns.
+    pub(super) fn run_execute(
+        &mut self,
+        execute: &Execute,
+        frame: &mut Frame,
+        answers: &mut dyn Answers,
+    ) -> Outcome<()> {
+        match &execute.what {
+            Executed::Text(text) => {
+                let text = self.scalar(text, Some(&SqlType::NVarChar(Length::Max)), frame, answers)?;
+                if let SqlValue::Text(text) = text {
+                    let inner = Frame { in_try: frame.in_try, ..Frame::default() };
+                    self.nested(&text, inner, frame.depth, answers)?;
+                }
+            }
+            Executed::Procedure(name, arguments) => {
+                let status = self.execute(name, arguments, frame, answers)?;
+                if let Some(variable) = &execute.status {
+                    frame.set(variable, SqlValue::Int(status.into()));
+                }
+                if frame.depth == 0 {
+                    answers.status(status)?;
+                }
+            }
+        }
+        Ok(())
     }
 
     /// A batch inside of this one, with variables of its own.

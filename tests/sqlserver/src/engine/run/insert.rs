@@ -38,10 +38,13 @@ pub(super) struct Work {
 
 impl Runner {
     pub(super) fn insert(&mut self, insert: &Insert, frame: &mut Frame, answers: &mut dyn Answers) -> Outcome<()> {
-        let (database, table) = self.binder(frame).known_table(&insert.table)?;
-        if matches!(insert.source, InsertSource::Execute) {
-            return Err(SqlError::unsupported("INSERT … EXECUTE").into());
+        if let InsertSource::Execute(execute) = &insert.source {
+            return self.insert_execute(insert, execute, frame, answers);
         }
+        let (database, table) = self.binder(frame).known_table(&insert.table)?;
+        let explicit = self.state.read(|s| s.identity_insert == Some(table.id));
+        let without = without_server_set(insert, &table, explicit);
+        let insert = without.as_ref().unwrap_or(insert);
         let count = self.in_transaction(answers, |runner, answers| {
             let count = runner.write_rows(insert, &database, &table, frame, answers, &mut |binder| {
                 source(binder, insert, &database, &table)
@@ -73,7 +76,7 @@ impl Runner {
         })
     }
 
-    fn write_rows(
+    pub(super) fn write_rows(
         &mut self,
         insert: &Insert,
         database: &Arc<Database>,
@@ -313,6 +316,30 @@ pub(super) fn default_of(
     }
 }
 
+/// An insert of which the columns that the server itself sets, which may be given as `DEFAULT`, are left out.
+/// `None`: it names none of them.
+fn without_server_set(insert: &Insert, table: &Table, explicit: bool) -> Option<Insert> {
+    let InsertSource::Values(rows) = &insert.source else { return None };
+    let columns: Vec<&Column> = if insert.columns.is_empty() {
+        table.kept().filter(|c| c.identity.is_none() || explicit).collect()
+    } else {
+        insert.columns.iter().map(|name| table.column(name)).collect::<Option<_>>()?
+    };
+    let by_server = |column: &Column| column.kind == SqlType::RowVersion || column.generated != 0;
+    let defaults = |row: &Vec<Option<Expr>>| {
+        row.len() == columns.len() && row.iter().zip(&columns).all(|(cell, c)| cell.is_none() || !by_server(c))
+    };
+    if !columns.iter().any(|c| by_server(c)) || !rows.iter().all(defaults) {
+        return None;
+    }
+    let left = |row: &Vec<Option<Expr>>| {
+        row.iter().zip(&columns).filter(|(_, c)| !by_server(c)).map(|(cell, _)| cell.clone()).collect()
+    };
+    let names = columns.iter().filter(|c| !by_server(c)).map(|c| c.name.clone()).collect();
+    let source = InsertSource::Values(rows.iter().map(left).collect());
+    Some(Insert { columns: names, source, ..insert.clone() })
+}
+
 /// The columns that get the values, in their order. Errors: 207, 264, 544, 545, 271, 273, 213, 109, 110.
 fn targets<'t>(insert: &Insert, table: &'t Table, width: usize, explicit: bool) -> Result<Vec<&'t Column>, SqlError> {
     if matches!(insert.source, InsertSource::Defaults) && insert.columns.is_empty() && width == 0 {
@@ -399,7 +426,7 @@ fn source(
 ) -> Result<Bound, SqlError> {
     match &insert.source {
         InsertSource::Query(query) => binder.query(query),
-        InsertSource::Defaults | InsertSource::Execute => {
+        InsertSource::Defaults | InsertSource::Execute(_) => {
             Ok(Bound { sql: "SELECT 1 AS k1".into(), columns: Vec::new() })
         }
         InsertSource::Values(rows) => {

@@ -7,7 +7,9 @@ mod define;
 mod dialect;
 mod flow;
 mod parse;
+mod procedure;
 pub(crate) mod statement;
+mod table;
 mod write;
 
 pub(crate) use parse::{batch, expression, name_of, query};

@@ -1,5 +1,7 @@
 //! What a statement says.
 
+use std::sync::Arc;
+
 use sqlparser::ast::{Expr, Query, SelectItem, TableFactor, TableWithJoins};
 
 use crate::session::Isolation;
@@ -171,7 +173,7 @@ pub(crate) enum InsertSource {
     /// A value of `None` is `DEFAULT`.
     Values(Vec<Vec<Option<Expr>>>),
     Query(Box<Query>),
-    Execute,
+    Execute(Box<Execute>),
 }
 
 #[derive(Debug, Clone)]
@@ -237,29 +239,118 @@ pub(crate) enum MergeAction {
 /// Statements that change the catalogue.
 #[derive(Debug, Clone)]
 pub(crate) enum Define {
-    CreateTable { name: Name, body: TableBody },
-    AddToTable { table: Name, body: TableBody },
-    AlterColumn { table: Name, column: Box<ColumnSpec> },
-    DropFromTable { table: Name, constraints: Vec<String>, columns: Vec<String>, if_exists: bool },
-    DropTable { names: Vec<Name>, if_exists: bool },
-    CreateIndex { table: Name, index: Box<IndexSpec> },
-    DropIndex { name: String, table: Name, if_exists: bool },
+    CreateTable {
+        name: Name,
+        body: TableBody,
+    },
+    AddToTable {
+        table: Name,
+        body: TableBody,
+    },
+    AlterColumn {
+        table: Name,
+        column: Box<ColumnSpec>,
+    },
+    DropFromTable {
+        table: Name,
+        constraints: Vec<String>,
+        columns: Vec<String>,
+        if_exists: bool,
+    },
+    DropTable {
+        names: Vec<Name>,
+        if_exists: bool,
+    },
+    CreateIndex {
+        table: Name,
+        index: Box<IndexSpec>,
+    },
+    DropIndex {
+        name: String,
+        table: Name,
+        if_exists: bool,
+    },
     CreateSchema(String),
-    DropSchema { name: String, if_exists: bool },
-    CreateDatabase { name: String, collation: Option<String> },
-    DropDatabase { names: Vec<String>, if_exists: bool },
-    AlterDatabase { name: Option<String>, setting: DatabaseSetting },
-    CreateType { name: Name, base: TypeName, nullable: bool },
+    DropSchema {
+        name: String,
+        if_exists: bool,
+    },
+    CreateDatabase {
+        name: String,
+        collation: Option<String>,
+    },
+    DropDatabase {
+        names: Vec<String>,
+        if_exists: bool,
+    },
+    AlterDatabase {
+        name: Option<String>,
+        setting: DatabaseSetting,
+    },
+    CreateType {
+        name: Name,
+        base: TypeName,
+        nullable: bool,
+    },
     DropType(Name),
-    CreateView { name: Name, columns: Vec<String>, query: Box<Query>, text: String, or_alter: bool },
-    DropView { names: Vec<Name>, if_exists: bool },
-    CreateLogin { name: String, password: String },
+    CreateView {
+        name: Name,
+        columns: Vec<String>,
+        query: Box<Query>,
+        text: String,
+        or_alter: bool,
+    },
+    DropView {
+        names: Vec<Name>,
+        if_exists: bool,
+    },
+    CreateProcedure {
+        name: Name,
+        parameters: Vec<ProcedureParameter>,
+        body: Arc<Vec<Step>>,
+        text: String,
+        alter: bool,
+        or_alter: bool,
+    },
+    DropProcedure {
+        names: Vec<Name>,
+        if_exists: bool,
+    },
+    CreateLogin {
+        name: String,
+        password: String,
+    },
     DropLogin(String),
-    CreateUser { name: String, login: Option<String> },
+    CreateUser {
+        name: String,
+        login: Option<String>,
+    },
     DropUser(String),
-    Role { role: String, member: String, add: bool },
-    Permission { kind: PermissionKind, permissions: Vec<String>, on: Securable, to: Vec<String> },
-    SystemVersioning { table: Name, history: Option<Name>, on: bool },
+    Role {
+        role: String,
+        member: String,
+        add: bool,
+    },
+    Permission {
+        kind: PermissionKind,
+        permissions: Vec<String>,
+        on: Securable,
+        to: Vec<String>,
+    },
+    SystemVersioning {
+        table: Name,
+        history: Option<Name>,
+        on: bool,
+    },
+}
+
+#[derive(Debug, Clone)]
+pub(crate) struct ProcedureParameter {
+    /// With its `@`.
+    pub(crate) name: String,
+    pub(crate) kind: TypeName,
+    pub(crate) default: Option<Expr>,
+    pub(crate) output: bool,
 }
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]

@@ -80,8 +80,7 @@ impl Reader<'_> {
         } else if self.word("VALUES") {
             InsertSource::Values(self.list(|r| r.parenthesized(|r| r.list(Self::value)))?)
         } else if self.word("EXEC") || self.word("EXECUTE") {
-            self.execute()?;
-            InsertSource::Execute
+            InsertSource::Execute(Box::new(self.execute()?))
         } else {
             InsertSource::Query(self.parser.parse_query()?)
         };

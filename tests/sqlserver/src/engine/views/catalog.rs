@@ -1,8 +1,9 @@
 //! Catalog views: "sys.databases", "sys.tables", "sys.columns" and others, and the information schema.
 
 use super::{Rows, bit, int, text, view};
-use crate::engine::catalogue::{Column, Database, Index, Table};
+use crate::engine::catalogue::{Column, Database, ForeignKey, Index, Table};
 use crate::engine::kinds::kind::{SYSNAME, SYSTEM_TYPES, nvarchar};
+use crate::engine::sql::statement::Referential;
 use crate::engine::world::World;
 use crate::types::{Length, SqlType};
 use crate::value::SqlValue;
@@ -21,6 +22,7 @@ pub(super) fn find(world: &World, database: &Database, object: &str) -> Option<R
     let tables = || database.tables.values();
     let columns = || tables().flat_map(|t| t.columns.iter().map(move |c| (t, c)));
     let indexes = || tables().flat_map(|t| t.indexes.iter().map(move |i| (t, i)));
+    let foreign_keys = || tables().flat_map(|t| t.foreign_keys.iter().map(move |f| (t, f)));
     Some(match object {
         "databases" => view(
             &[
@@ -100,6 +102,43 @@ pub(super) fn find(world: &World, database: &Database, object: &str) -> Option<R
                     row.extend([SqlValue::Null, SqlValue::Null, bit(false), bit(false), int(0), SqlValue::Null]);
                     row
                 }))
+                .chain(database.procedures.iter().filter(|_| object != "tables").map(|p| {
+                    let schema = database.schema(&p.schema).map_or(SqlValue::Null, |s| int(s.id));
+                    let mut row =
+                        vec![text(&p.name), int(p.id), schema, int(0), text("P "), text("SQL_STORED_PROCEDURE")];
+                    row.extend([p.created.clone(), p.created.clone()]);
+                    row.extend([bit(false), bit(false), int(0), SqlValue::Null]);
+                    row
+                }))
+                .collect(),
+        ),
+        "procedures" => view(
+            &[
+                ("name", SYSNAME),
+                ("object_id", SqlType::Int),
+                ("schema_id", SqlType::Int),
+                ("type", SqlType::Char(2)),
+                ("type_desc", nvarchar(60)),
+                ("create_date", SqlType::DateTime),
+                ("is_ms_shipped", SqlType::Bit),
+            ],
+            database
+                .procedures
+                .iter()
+                .map(|p| {
+                    let schema = database.schema(&p.schema).map_or(SqlValue::Null, |s| int(s.id));
+                    let head = vec![text(&p.name), int(p.id), schema, text("P "), text("SQL_STORED_PROCEDURE")];
+                    [head, vec![p.created.clone(), bit(false)]].concat()
+                })
+                .collect(),
+        ),
+        "sql_modules" | "all_sql_modules" => view(
+            &[("object_id", SqlType::Int), ("definition", LONG)],
+            database
+                .views
+                .iter()
+                .map(|v| vec![int(v.id), text(&v.text)])
+                .chain(database.procedures.iter().map(|p| vec![int(p.id), text(&p.text)]))
                 .collect(),
         ),
         "views" => view(
@@ -203,11 +242,39 @@ pub(super) fn find(world: &World, database: &Database, object: &str) -> Option<R
                 ("name", SYSNAME),
                 ("object_id", SqlType::Int),
                 ("parent_object_id", SqlType::Int),
+                ("schema_id", SqlType::Int),
                 ("referenced_object_id", SqlType::Int),
+                ("key_index_id", SqlType::Int),
+                ("delete_referential_action", SqlType::TinyInt),
+                ("update_referential_action", SqlType::TinyInt),
             ],
-            tables()
-                .flat_map(|t| {
-                    t.foreign_keys.iter().map(move |f| vec![text(&f.name), int(f.id), int(t.id), int(f.table)])
+            foreign_keys()
+                .map(|(t, f)| {
+                    let index = database.tables.get(&f.table).and_then(|r| referred_index(r, f));
+                    let action = match f.on_delete {
+                        Referential::Refuse => 0,
+                        Referential::Cascade => 1,
+                        Referential::SetNull => 2,
+                    };
+                    let head = vec![text(&f.name), int(f.id), int(t.id), schema_id(database, t), int(f.table)];
+                    [head, vec![index.map_or(SqlValue::Null, |i| int(i.id)), int(action), int(0)]].concat()
+                })
+                .collect(),
+        ),
+        "foreign_key_columns" => view(
+            &[
+                ("constraint_object_id", SqlType::Int),
+                ("constraint_column_id", SqlType::Int),
+                ("parent_object_id", SqlType::Int),
+                ("parent_column_id", SqlType::Int),
+                ("referenced_object_id", SqlType::Int),
+                ("referenced_column_id", SqlType::Int),
+            ],
+            foreign_keys()
+                .flat_map(|(t, f)| {
+                    f.columns.iter().zip(&f.referred).zip(1..).map(move |((own, referred), place)| {
+                        vec![int(f.id), int(place), int(t.id), int(*own), int(f.table), int(*referred)]
+                    })
                 })
                 .collect(),
         ),
@@ -293,6 +360,16 @@ pub(super) fn find(world: &World, database: &Database, object: &str) -> Option<R
         ),
         _ => return None,
     })
+}
+
+/// The unique index of the columns that a foreign key refers to.
+fn referred_index<'a>(table: &'a Table, key: &ForeignKey) -> Option<&'a Index> {
+    let same = |index: &&Index| {
+        index.unique
+            && index.key.len() == key.referred.len()
+            && index.key.iter().all(|(id, _)| key.referred.contains(id))
+    };
+    table.indexes.iter().find(same)
 }
 
 fn index_columns(table: &Table, index: &Index) -> Vec<Vec<SqlValue>> {

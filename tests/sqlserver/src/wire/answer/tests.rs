@@ -145,5 +145,5 @@ fn nothing_follows_a_cancellation_but_ends_of_transactions() {
     assert_eq!(finish.transaction, 0);
     let bytes = finish.bytes(true);
     assert_eq!(bytes[..4], [0xe3, 11, 0, 10]);
-    assert_eq!(bytes[14..17], [0xfd, 0x20, 0]);
+    assert_eq!(bytes[14..17], [0xfd, 2, 0]);
 }
