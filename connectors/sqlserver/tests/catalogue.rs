@@ -25,7 +25,10 @@ async fn structure(lab: &mut Lab) -> Table {
     read.unwrap().unwrap()
 }
 
-fn described(table: &Table) -> Vec<(&str, i32, &str, Option<i32>, Option<i32>, bool)> {
+/// Name, JDBC type, type name, length, scale, optional.
+type Described<'a> = (&'a str, i32, &'a str, Option<i32>, Option<i32>, bool);
+
+fn described(table: &Table) -> Vec<Described<'_>> {
     let all = table.columns().iter();
     all.map(|c| (&*c.name, c.jdbc_type, &*c.type_name, c.length, c.scale, c.optional)).collect()
 }
