@@ -5,8 +5,9 @@
 //! the statement repeated, so that a closed socket between two looks for changes costs nobody a restart. A
 //! server that stays away is the caller's matter.
 //!
-//! Cancel-safe: a connection whose statement was dropped half-way is thrown away, because the client cannot
-//! find its place in the answer again.
+//! Cancel-safe: a connection whose answer was not read to its end is thrown away, because the client cannot
+//! find its place in the answer again: servers acknowledge a cancellation in a message of its own, which the
+//! client takes for a fault.
 
 use std::borrow::Cow;
 use std::sync::Arc;
@@ -110,7 +111,7 @@ impl SqlLink {
     }
 
     /// Hands over the rows of the first result of a statement that reads, until `take` has enough (false): the
-    /// rest then stays on the server. A connection that is lost is not replaced before the next call.
+    /// rest then stays on the server, and the next statement has a new connection. A connection that is lost is not replaced before the next call.
     ///
     /// # Errors
     /// As [`SqlLink::rows`], and those of `take`.
@@ -149,8 +150,8 @@ impl SqlLink {
             None => work.await,
         };
         match result {
-            Ok(()) => {
-                self.session = Some(session);
+            Ok(is_read) => {
+                self.session = is_read.then_some(session);
                 Ok(Outcome::Done)
             }
             Err(fault) => {
@@ -196,12 +197,13 @@ impl Outcome {
     }
 }
 
+/// False: `take` had enough before the end of the answer.
 async fn run(
     session: &mut Session,
     statement: &str,
     parameters: &[Parameter],
     take: &mut (dyn FnMut(Row) -> Result<bool, Fault> + Send),
-) -> Result<(), Fault> {
+) -> Result<bool, Fault> {
     let refs: Vec<&dyn ToSql> = parameters.iter().map(|parameter| parameter as &dyn ToSql).collect();
     let mut answer = match refs.is_empty() {
         true => session.simple_query(statement).await?,
@@ -210,12 +212,10 @@ async fn run(
     while let Some(item) = answer.try_next().await? {
         let QueryItem::Row(row) = item else { continue };
         if row.result_index() == 0 && !take(row)? {
-            drop(answer);
-            session.cancel_query().await?;
-            return Ok(());
+            return Ok(false);
         }
     }
-    Ok(())
+    Ok(true)
 }
 
 /// Follows the server to wherever it sends us.

@@ -167,7 +167,7 @@ async fn a_page_ends_where_the_reader_has_enough() {
     .await
     .unwrap();
     assert_eq!(rows, 10);
-    assert_eq!(one(&mut link).await.unwrap(), 1, "on the same connection");
+    assert_eq!(one(&mut link).await.unwrap(), 1, "on another connection");
 }
 
 #[tokio::test]
