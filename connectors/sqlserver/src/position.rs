@@ -27,6 +27,7 @@ mod flag {
     pub(super) const COMPLETED: u8 = 16;
     pub(super) const UNDELIVERED: u8 = 32;
     pub(super) const TRANSACTION: u8 = 64;
+    pub(super) const UNKNOWN: u8 = 128;
 }
 
 /// A place in the log. Missing numbers are below all others; commits count first.
@@ -154,19 +155,23 @@ impl SqlServerPosition {
         let mut take = |n: usize| (rest.len() >= n).then(|| rest.split_to(n));
         let head = take(10)?;
         let (version, flags) = (head[0], head[1]);
-        if version != VERSION {
+        if version != VERSION || flags & flag::UNKNOWN != 0 {
             return None;
         }
         let mut lsn = |bit: u8| if flags & bit == 0 { Some(None) } else { Lsn::from_slice(&take(10)?).map(Some) };
         let place = Place { commit: lsn(flag::COMMIT)?, change: lsn(flag::CHANGE)? };
         let kind = usize::from((flags & flag::SNAPSHOT) >> flag::SNAPSHOT_SHIFT);
+        let is_open = flags & flag::TRANSACTION != 0;
+        if !is_open && !rest.is_empty() {
+            return None;
+        }
         Some(Self {
             place,
             serial: i64::from_le_bytes(head[2..10].try_into().ok()?),
             snapshot: kind.checked_sub(1).map(|at| KINDS[at].0),
             completed: flags & flag::COMPLETED != 0,
             undelivered: flags & flag::UNDELIVERED != 0,
-            transaction: (flags & flag::TRANSACTION != 0).then_some(rest),
+            transaction: is_open.then_some(rest),
             others: position.beside.as_ref().and_then(|json| serde_json::from_slice(json).ok()).unwrap_or_default(),
         })
     }

@@ -126,6 +126,14 @@ fn any_lsn() -> impl Strategy<Value = Option<Lsn>> {
     proptest::option::of(any::<[u8; 10]>().prop_map(Lsn::new))
 }
 
+#[test]
+fn bytes_behind_a_position_are_somebody_elses() {
+    let bytes = SqlServerPosition::at(Place { commit: None, change: None }, 1).encode().place;
+    assert!(SqlServerPosition::decode(&Position::new(bytes.clone())).is_some());
+    let longer = [&bytes[..], &[0]].concat();
+    assert_eq!(SqlServerPosition::decode(&Position::new(longer.into())), None);
+}
+
 proptest! {
     #[test]
     fn bytes_and_offset_say_the_same(commit: [u8; 10], change in any_lsn(), serial in 0..i64::MAX, kind in 0..4_usize, completed: bool) {
