@@ -18,6 +18,8 @@ pub(crate) struct Rows {
     seen: BTreeMap<String, Value>,
     /// Records of a snapshot.
     pub(crate) reads: i32,
+    /// Those of the first row.
+    pub(crate) begins: i32,
     /// All others.
     changes: i32,
 }
@@ -25,7 +27,7 @@ pub(crate) struct Rows {
 impl Rows {
     pub(crate) async fn fill(collection: Collection<Document>, count: i32) -> Result<Self> {
         collection.insert_many((0..count).map(|i| doc! {"_id": i, "n": 0})).await?;
-        Ok(Self { collection, count, seen: BTreeMap::new(), reads: 0, changes: 0 })
+        Ok(Self { collection, count, seen: BTreeMap::new(), reads: 0, begins: 0, changes: 0 })
     }
 
     /// Updates, and an insert behind them.
@@ -42,6 +44,7 @@ impl Rows {
             let value = record.value_json();
             *(if value["op"] == "r" { &mut self.reads } else { &mut self.changes }) += 1;
             let after = serde_json::from_str(value["after"].as_str().unwrap_or("null")).unwrap_or(Value::Null);
+            self.begins += i32::from(value["op"] == "r" && after["_id"] == 0);
             self.seen.insert(record.key.unwrap_or_default(), after);
             enough(self)
         });
