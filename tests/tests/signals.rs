@@ -257,6 +257,11 @@ async fn an_incremental_snapshot_goes_on_where_its_owner_died() -> Result<()> {
 
     let topic = Topic::read(&broker.bootstrap(), &format!("{name}.{database}.rows"))?;
     rows.read_until(&topic, |rows| rows.reads >= 4_000).await?;
+    until("the place in the collection is stored", SOON, || async {
+        let (_, offsets) = rest.get(&format!("/connectors/{name}/offsets")).await?;
+        Ok(offsets.to_string().contains("incremental_snapshot_primary_key").then_some(()))
+    })
+    .await?;
     let owner = cluster.owner(&name, 0).await?;
     cluster.nodes[owner].kill()?;
     // What changes while nobody reads is newer than what a chunk had.
