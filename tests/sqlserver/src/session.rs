@@ -108,21 +108,39 @@ pub enum Change {
 pub struct Cancelled;
 
 /// Where answers go, in the order of the calls.
+///
+/// What a listener does not say anything about, it does not listen to.
 pub trait Answers {
     /// A result begins.
-    fn columns(&mut self, columns: &[Column]) -> Result<(), Cancelled>;
+    fn columns(&mut self, _columns: &[Column]) -> Result<(), Cancelled> {
+        Ok(())
+    }
     /// As many values as columns.
-    fn row(&mut self, values: &[SqlValue]) -> Result<(), Cancelled>;
+    fn row(&mut self, _values: &[SqlValue]) -> Result<(), Cancelled> {
+        Ok(())
+    }
     /// A statement ends; with the rows it returned or changed, unless `SET NOCOUNT ON` or it counts none.
-    fn done(&mut self, rows: Option<u64>) -> Result<(), Cancelled>;
-    fn message(&mut self, message: &Message) -> Result<(), Cancelled>;
-    fn change(&mut self, change: &Change) -> Result<(), Cancelled>;
+    fn done(&mut self, _rows: Option<u64>) -> Result<(), Cancelled> {
+        Ok(())
+    }
+    fn message(&mut self, _message: &Message) -> Result<(), Cancelled> {
+        Ok(())
+    }
+    fn change(&mut self, _change: &Change) -> Result<(), Cancelled> {
+        Ok(())
+    }
     /// Value of an output parameter.
-    fn output(&mut self, name: &str, kind: &SqlType, value: &SqlValue) -> Result<(), Cancelled>;
+    fn output(&mut self, _name: &str, _kind: &SqlType, _value: &SqlValue) -> Result<(), Cancelled> {
+        Ok(())
+    }
     /// What a procedure returns.
-    fn status(&mut self, status: i32) -> Result<(), Cancelled>;
+    fn status(&mut self, _status: i32) -> Result<(), Cancelled> {
+        Ok(())
+    }
     /// Whether the client has cancelled; long work looks now and then.
-    fn cancelled(&self) -> bool;
+    fn cancelled(&self) -> bool {
+        false
+    }
 }
 
 /// One connection's side of the engine. Dropping it ends the session: what it began is rolled back.

@@ -15,8 +15,7 @@ use super::run::Runner;
 use super::session::state::SessionState;
 use super::shared::Engine;
 use super::world::Login as Known;
-use crate::session::{Answers, Cancelled, Change, Column, Greeting, Login, Message, Server, Session};
-use crate::types::SqlType;
+use crate::session::{Answers, Greeting, Login, Message, Server, Session};
 use crate::value::SqlValue;
 
 /// Who captures changes.
@@ -231,36 +230,4 @@ impl Server for Emulator {
 /// Nobody listens.
 struct Silence;
 
-impl Answers for Silence {
-    fn columns(&mut self, _: &[Column]) -> Result<(), Cancelled> {
-        Ok(())
-    }
-
-    fn row(&mut self, _: &[SqlValue]) -> Result<(), Cancelled> {
-        Ok(())
-    }
-
-    fn done(&mut self, _: Option<u64>) -> Result<(), Cancelled> {
-        Ok(())
-    }
-
-    fn message(&mut self, _: &Message) -> Result<(), Cancelled> {
-        Ok(())
-    }
-
-    fn change(&mut self, _: &Change) -> Result<(), Cancelled> {
-        Ok(())
-    }
-
-    fn output(&mut self, _: &str, _: &SqlType, _: &SqlValue) -> Result<(), Cancelled> {
-        Ok(())
-    }
-
-    fn status(&mut self, _: i32) -> Result<(), Cancelled> {
-        Ok(())
-    }
-
-    fn cancelled(&self) -> bool {
-        false
-    }
-}
+impl Answers for Silence {}

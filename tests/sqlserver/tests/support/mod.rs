@@ -50,14 +50,6 @@ impl Answers for Heard {
         self.outputs.push((name.to_owned(), value.clone()));
         Ok(())
     }
-
-    fn status(&mut self, _: i32) -> Result<(), Cancelled> {
-        Ok(())
-    }
-
-    fn cancelled(&self) -> bool {
-        false
-    }
 }
 
 impl Heard {

@@ -4,7 +4,7 @@ use tiberius::ColumnData;
 
 use crate::server::shop;
 
-/// Type, literal, and the value as text of style 126 or as the type writes it.
+/// Type and literal.
 const TYPES: &[(&str, &str)] = &[
     ("bit", "1"),
     ("tinyint", "255"),

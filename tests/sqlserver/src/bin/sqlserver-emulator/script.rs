@@ -6,9 +6,7 @@
 use std::path::Path;
 
 use anyhow::{Context, Result, anyhow, bail};
-use thalweg_sqlserver_emulator::session::{Answers, Cancelled, Change, Column, Login, Message, Request, Server};
-use thalweg_sqlserver_emulator::types::SqlType;
-use thalweg_sqlserver_emulator::value::SqlValue;
+use thalweg_sqlserver_emulator::session::{Answers, Cancelled, Login, Message, Request, Server};
 
 #[derive(Debug, PartialEq, Eq)]
 struct Batch {
@@ -35,10 +33,22 @@ pub(crate) fn run(file: &Path, server: &dyn Server, (user, password): &(String, 
     for batch in batches(text.trim_start_matches('\u{feff}')).with_context(|| file.display().to_string())? {
         for _ in 0..batch.times {
             let mut listener = Listener::default();
-            let _ = session.run(Request::Batch(batch.text.clone()), &mut listener);
-            if let Some(error) = listener.error {
-                let line = batch.line + error.line.max(1) - 1;
-                bail!("{}, line {line}: error {}: {}", file.display(), error.number, error.text);
+            let ran = session.run(Request::Batch(batch.text.clone()), &mut listener);
+            let (file, line) = (file.display(), batch.line);
+            match listener.error {
+                Some(e) if e.procedure.is_empty() => {
+                    bail!("{file}, line {}: error {}: {}", line + e.line.max(1) - 1, e.number, e.text)
+                }
+                // Its line is one of the procedure's own text.
+                Some(e) => bail!(
+                    "{file}, batch at line {line}: procedure {}, line {}: error {}: {}",
+                    e.procedure,
+                    e.line,
+                    e.number,
+                    e.text
+                ),
+                None if ran.is_err() => bail!("{file}, batch at line {line}: the session was ended"),
+                None => {}
             }
         }
     }
@@ -133,18 +143,6 @@ struct Listener {
 }
 
 impl Answers for Listener {
-    fn columns(&mut self, _: &[Column]) -> Result<(), Cancelled> {
-        Ok(())
-    }
-
-    fn row(&mut self, _: &[SqlValue]) -> Result<(), Cancelled> {
-        Ok(())
-    }
-
-    fn done(&mut self, _: Option<u64>) -> Result<(), Cancelled> {
-        Ok(())
-    }
-
     fn message(&mut self, message: &Message) -> Result<(), Cancelled> {
         if message.class > 10 {
             self.error.get_or_insert_with(|| message.clone());
@@ -154,18 +152,6 @@ impl Answers for Listener {
         if message.number != 5701 {
             eprintln!("{}", message.text);
         }
-        Ok(())
-    }
-
-    fn change(&mut self, _: &Change) -> Result<(), Cancelled> {
-        Ok(())
-    }
-
-    fn output(&mut self, _: &str, _: &SqlType, _: &SqlValue) -> Result<(), Cancelled> {
-        Ok(())
-    }
-
-    fn status(&mut self, _: i32) -> Result<(), Cancelled> {
         Ok(())
     }
 

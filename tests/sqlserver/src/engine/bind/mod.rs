@@ -162,7 +162,7 @@ impl<'a> Binder<'a> {
             };
         }
         let database = self.database(name)?;
-        let table = database.table(name.schema.as_deref().unwrap_or("dbo"), &name.object).cloned();
+        let table = database.table(name.schema(), &name.object).cloned();
         Ok(table.map(|t| (database, t)))
     }
 

@@ -26,7 +26,7 @@ pub(crate) struct Bound {
 }
 
 /// What limits the rows of a query.
-#[derive(Default)]
+#[derive(Clone, Default)]
 pub(super) struct Limit {
     pub(super) count: Option<String>,
     pub(super) ties: bool,

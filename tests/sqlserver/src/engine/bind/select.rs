@@ -103,7 +103,7 @@ impl Binder<'_> {
                 ties: limit.ties,
                 ..Limit::default()
             },
-            count => Limit { count: count.clone(), ties: limit.ties, percent: false, offset: limit.offset.clone() },
+            _ => limit.clone(),
         };
         if limit.ties {
             let Some(count) = &limit.count else { return Err(SqlError::near("TIES")) };

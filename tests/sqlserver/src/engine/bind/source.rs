@@ -176,7 +176,7 @@ impl Binder<'_> {
             return self.base(&title, alias.is_some(), &database, &table, hints);
         }
         let database = self.database(name)?;
-        if let Some(view) = database.view(name.schema.as_deref().unwrap_or("dbo"), &name.object).cloned() {
+        if let Some(view) = database.view(name.schema(), &name.object).cloned() {
             if self.depth > 32 {
                 return Err(SqlError::new(
                     217,

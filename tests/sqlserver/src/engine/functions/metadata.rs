@@ -105,7 +105,7 @@ pub(crate) fn object_id(call: &Call<'_>, arguments: &[SqlValue]) -> Result<SqlVa
         None => world.database_by_id(call.session.database()),
     };
     let Some(database) = database else { return Ok(SqlValue::Null) };
-    let schema = name.schema.as_deref().unwrap_or("dbo");
+    let schema = name.schema();
     let table = database.table(schema, &name.object).filter(|_| wanted(&["U"])).map(|t| t.id);
     let view = || database.view(schema, &name.object).filter(|_| wanted(&["V"])).map(|v| v.id);
     let constraint = || {
@@ -342,7 +342,7 @@ pub(crate) fn identity(call: &Call<'_>, arguments: &[SqlValue]) -> Result<SqlVal
             Some(d) => world.database(d)?,
             None => current(call)?,
         };
-        let table = database.table(name.schema.as_deref().unwrap_or("dbo"), &name.object)?;
+        let table = database.table(name.schema(), &name.object)?;
         let identity = table.columns.iter().find_map(|c| c.identity.as_ref())?;
         let last = identity.last.load(Ordering::SeqCst);
         Some(if last == i64::MIN { identity.seed } else { last })
@@ -387,10 +387,7 @@ pub(crate) fn has_perms_by_name(call: &Call<'_>, arguments: &[SqlValue]) -> Resu
             let Some(name) = split_name(name) else { return Ok(SqlValue::Null) };
             let database = name.database.as_deref().map_or(Some(current), |d| world.database(d));
             let permission = text(arguments, 2).unwrap_or("");
-            match database
-                .as_ref()
-                .and_then(|d| d.table(name.schema.as_deref().unwrap_or("dbo"), &name.object).map(|t| (d, t)))
-            {
+            match database.as_ref().and_then(|d| d.table(name.schema(), &name.object).map(|t| (d, t))) {
                 Some((database, table)) => world.may(database, user, permission, Some(table)),
                 None => return Ok(SqlValue::Null),
             }

@@ -6,6 +6,7 @@ use rusqlite::functions::FunctionFlags;
 use rusqlite::types::{Value, ValueRef};
 
 use crate::engine::fault::SqlError;
+use crate::engine::kinds::convert;
 
 pub(crate) const PACK: &str = "ts_pack";
 pub(crate) const UNPACK: &str = "ts_unpack";
@@ -17,7 +18,7 @@ fn pack(value: ValueRef<'_>, out: &mut String) {
         ValueRef::Integer(n) => ('i', n.to_string()),
         ValueRef::Real(f) => ('r', f.to_bits().to_string()),
         ValueRef::Text(text) => ('t', String::from_utf8_lossy(text).into_owned()),
-        ValueRef::Blob(bytes) => ('b', bytes.iter().map(|b| format!("{b:02x}")).collect()),
+        ValueRef::Blob(bytes) => ('b', convert::to_hex(bytes)),
     };
     out.push(letter);
     out.push_str(&text.len().to_string());
@@ -36,10 +37,7 @@ fn unpack(mut packed: &str, place: usize) -> Option<Value> {
         'i' => Value::Integer(text.parse().ok()?),
         'r' => Value::Real(f64::from_bits(text.parse().ok()?)),
         't' => Value::Text(text.to_owned()),
-        'b' => {
-            let byte = |n: usize| u8::from_str_radix(text.get(n..n + 2)?, 16).ok();
-            Value::Blob((0..text.len()).step_by(2).map(byte).collect::<Option<_>>()?)
-        }
+        'b' => Value::Blob(convert::hex(text)?),
         _ => return None,
     })
 }

@@ -7,7 +7,8 @@ use crate::engine::kinds::kind::SYSNAME;
 use crate::types::SqlType;
 use crate::value::SqlValue;
 
-/// Of a `sql_variant`, or of any other value. NULL: an unknown property, or one that the type does not have.
+/// Of a `sql_variant`, or of any other value. NULL: an unknown property, one that the type does not have, and `TotalBytes`,
+/// which is not modelled.
 pub(crate) fn property(call: &Call<'_>, arguments: &[SqlValue]) -> Result<SqlValue, SqlError> {
     let (kind, is_null) = match &arguments[0] {
         SqlValue::Variant(inner) => (&inner.0, false),

@@ -3,7 +3,8 @@
 //!
 //! Every cursor is a static one: what was asked for is granted as that, as "Implicit Cursor Conversions" has it
 //! for queries that a dynamic or keyset cursor cannot have. Its rows are copied into a temporary file when it is
-//! opened. Changes through a cursor (`sp_cursor`) are declined: it is read-only.
+//! opened. Changes through a cursor (`sp_cursor`) are declined: it is read-only. Options of an open one
+//! (`sp_cursoroption`) have no effect.
 
 use std::collections::BTreeMap;
 
@@ -91,7 +92,6 @@ impl Runner {
         depth: usize,
         answers: &mut dyn Answers,
     ) -> Outcome<Option<i32>> {
-        let handle = |given: &Given, name: &str, place| i32::try_from(given.int(name, place).unwrap_or(0)).unwrap_or(0);
         match name {
             "sp_cursoropen" => {
                 let text = given.text("stmt", 1).unwrap_or_default();
@@ -105,7 +105,7 @@ impl Runner {
                 self.open_cursor(&text, &declared, given, [1, 4, 5, 6], 7, depth, answers)?;
             }
             "sp_cursorexecute" => {
-                let (declared, text) = self.kept(handle(given, "prepared_handle", 0))?;
+                let (declared, text) = self.kept(given.handle("prepared_handle", 0))?;
                 self.open_cursor(&text, &declared, given, [1, 2, 3, 4], 5, depth, answers)?;
             }
             "sp_cursorprepare" => {
@@ -113,16 +113,16 @@ impl Runner {
                 let text = given.text("stmt", 2).unwrap_or_default();
                 self.keep(given, declared, text);
             }
-            "sp_cursorunprepare" => self.forget_prepared(handle(given, "handle", 0)),
-            "sp_cursorfetch" => self.fetch(handle(given, "cursor", 0), given, answers)?,
+            "sp_cursorunprepare" => self.forget_prepared(given.handle("handle", 0)),
+            "sp_cursorfetch" => self.fetch(given.handle("cursor", 0), given, answers)?,
             "sp_cursoroption" => {
-                self.cursor(name, handle(given, "cursor", 0))?;
+                self.cursor(name, given.handle("cursor", 0))?;
             }
             "sp_cursorclose" => match given.int("cursor", 0) {
                 // "sp_cursorclose": -1 closes all.
                 Some(-1) => self.cursors.open.clear(),
                 _ => {
-                    let handle = handle(given, "cursor", 0);
+                    let handle = given.handle("cursor", 0);
                     self.cursor(name, handle)?;
                     self.cursors.open.remove(&handle);
                 }
@@ -168,9 +168,7 @@ impl Runner {
         self.cursors.open.insert(self.cursors.last, cursor);
         let values = [self.cursors.last.into(), STATIC, READ_ONLY, count];
         for (place, value) in outputs.into_iter().zip(values) {
-            if let Some(parameter) = given.parameters.get_mut(place) {
-                (parameter.kind, parameter.value) = (SqlType::Int, SqlValue::Int(value));
-            }
+            given.put(place, value);
         }
         Ok(())
     }
@@ -185,9 +183,7 @@ impl Runner {
         if kind & INFO != 0 {
             let position = cursor.first.min(cursor.count);
             for (place, value) in [(2, position), (3, cursor.count)] {
-                if let Some(parameter) = given.parameters.get_mut(place) {
-                    (parameter.kind, parameter.value) = (SqlType::Int, SqlValue::Int(value));
-                }
+                given.put(place, value);
             }
             return Ok(());
         }

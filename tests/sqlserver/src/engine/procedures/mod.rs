@@ -36,6 +36,18 @@ impl Given {
         self.place(name, place).map(|at| &self.parameters[at].value)
     }
 
+    /// Of a prepared statement or a cursor; 0 is none.
+    pub(crate) fn handle(&self, name: &str, place: usize) -> i32 {
+        self.int(name, place).and_then(|n| i32::try_from(n).ok()).unwrap_or(0)
+    }
+
+    /// Gives a whole number back, if there is a parameter at the place.
+    pub(crate) fn put(&mut self, place: usize, n: i64) {
+        if let Some(parameter) = self.parameters.get_mut(place) {
+            (parameter.kind, parameter.value) = (SqlType::Int, SqlValue::Int(n));
+        }
+    }
+
     pub(crate) fn text(&self, name: &str, place: usize) -> Option<String> {
         match self.get(name, place) {
             Some(SqlValue::Text(text)) => Some(text.clone()),

@@ -45,12 +45,12 @@ impl Runner {
                 self.run_text(&text, &declared, given, 3, depth, answers)?;
             }
             "sp_execute" => {
-                let handle = given.int("handle", 0).and_then(|n| i32::try_from(n).ok()).unwrap_or(0);
+                let handle = given.handle("handle", 0);
                 let (declared, text) = self.kept(handle)?;
                 self.run_text(&text, &declared, given, 1, depth, answers)?;
             }
             "sp_unprepare" => {
-                let handle = given.int("handle", 0).and_then(|n| i32::try_from(n).ok()).unwrap_or(0);
+                let handle = given.handle("handle", 0);
                 self.forget_prepared(handle);
             }
             _ => return Ok(None),
@@ -74,10 +74,7 @@ impl Runner {
     pub(super) fn keep(&mut self, given: &mut Given, declared: String, text: String) {
         self.prepared.last += 1;
         self.prepared.texts.insert(self.prepared.last, (declared, text));
-        if let Some(handle) = given.parameters.first_mut() {
-            handle.value = SqlValue::Int(self.prepared.last.into());
-            handle.kind = SqlType::Int;
-        }
+        given.put(0, self.prepared.last.into());
     }
 
     /// Runs a text with parameters; `first` is the place of the first of them. Error 8178: one is missing.
@@ -94,10 +91,7 @@ impl Runner {
         let mut frame = Frame { in_try: given.in_try, ..Frame::default() };
         let mut places = Vec::new();
         for (n, (name, kind, default)) in self.declared(declared, &frame, answers)?.into_iter().enumerate() {
-            let place =
-                given.parameters.iter().position(|p| crate::engine::kinds::text::same_name(&p.name, &name)).or_else(
-                    || Some(first + n).filter(|p| given.parameters.get(*p).is_some_and(|p| p.name.is_empty())),
-                );
+            let place = given.place(&name, first + n);
             let value = match (place.and_then(|p| given.parameters.get(p)), default) {
                 (Some(Parameter { kind: from, value, .. }), _) => Self::stored_as(value.clone(), from, &kind)?,
                 (None, Some(default)) => default,

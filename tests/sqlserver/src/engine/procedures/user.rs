@@ -25,7 +25,7 @@ impl Runner {
     ) -> Outcome<Option<i32>> {
         let world = self.engine.world();
         let Some(database) = world.database_by_id(self.state.database()) else { return Ok(None) };
-        let schema = name.schema.as_deref().unwrap_or("dbo");
+        let schema = name.schema();
         let Some(procedure) = database.procedure(schema, &name.object).cloned() else { return Ok(None) };
         let on = Table { id: procedure.id, ..Table::named(&procedure.schema, &procedure.name) };
         if !world.may(&database, &self.state.login.user, "EXECUTE", Some(&on)) {

@@ -97,24 +97,12 @@ impl Answers for Results<'_> {
         }
     }
 
-    fn done(&mut self, _: Option<u64>) -> Result<(), Cancelled> {
-        Ok(())
-    }
-
     fn message(&mut self, message: &Message) -> Result<(), Cancelled> {
         self.outer.message(message)
     }
 
     fn change(&mut self, change: &Change) -> Result<(), Cancelled> {
         self.outer.change(change)
-    }
-
-    fn output(&mut self, _: &str, _: &SqlType, _: &SqlValue) -> Result<(), Cancelled> {
-        Ok(())
-    }
-
-    fn status(&mut self, _: i32) -> Result<(), Cancelled> {
-        Ok(())
     }
 
     fn cancelled(&self) -> bool {

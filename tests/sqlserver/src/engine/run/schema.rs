@@ -257,7 +257,7 @@ impl Runner {
             }
             ConstraintKind::Foreign { columns, table: other, referred, on_delete } => {
                 let name = made("FK");
-                let schema = other.schema.as_deref().unwrap_or("dbo");
+                let schema = other.schema();
                 let own = same_name(schema, &table.schema) && same_name(&other.object, &table.name);
                 let found = if own { Some(&*table) } else { database.table(schema, &other.object).map(|t| &**t) };
                 let Some(found) = found else {

@@ -40,7 +40,7 @@ impl Runner {
             Securable::Schema(schema) => (self.current(), Granted::Schema(schema.clone())),
             Securable::Object(name) => {
                 let procedures = self.database_of(name, frame)?;
-                match procedures.procedure(name.schema.as_deref().unwrap_or("dbo"), &name.object) {
+                match procedures.procedure(name.schema(), &name.object) {
                     Some(procedure) => (procedures.id, Granted::Object(procedure.id)),
                     None => {
                         let (database, table) = self.binder(frame).known_table(name)?;

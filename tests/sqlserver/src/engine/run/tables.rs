@@ -45,7 +45,7 @@ impl Runner {
                 .into());
         }
         self.change(database.id, answers, |runner, database| {
-            let schema = name.schema.as_deref().unwrap_or("dbo");
+            let schema = name.schema();
             let Some(schema) = database.schema(schema).map(|s| s.name.clone()) else {
                 let text = format!("The specified schema name \"{schema}\" either does not exist or you do not have permission to use it.");
                 return Err(SqlError::new(2760, text).into());

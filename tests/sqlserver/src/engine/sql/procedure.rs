@@ -1,4 +1,7 @@
 //! `CREATE PROCEDURE` and `ALTER PROCEDURE`.
+//!
+//! `READONLY` and the options after `WITH` are read and have no effect: a body runs with the rights of the caller,
+//! whatever `EXECUTE AS` or chains of ownership would give it.
 
 use std::sync::Arc;
 

@@ -19,6 +19,11 @@ impl Name {
         Self { database: None, schema: None, object: object.to_owned() }
     }
 
+    /// That of the object; `dbo` if none is said.
+    pub(crate) fn schema(&self) -> &str {
+        self.schema.as_deref().unwrap_or("dbo")
+    }
+
     /// With dots, without brackets: as errors print it.
     pub(crate) fn text(&self) -> String {
         let parts = [self.database.as_deref(), self.schema.as_deref(), Some(&*self.object)];

@@ -1,11 +1,12 @@
 //! Columns as drivers want them: "sp_columns (Transact-SQL)" and its newer forms, "sp_special_columns".
 
 use super::super::Given;
-use crate::engine::catalogue::{Column, Table};
+use super::fits;
+use crate::engine::catalogue::{Column, Database, Index, Table};
 use crate::engine::fault::Outcome;
 use crate::engine::kinds::kind::{SYSNAME, nvarchar, varchar};
 use crate::engine::kinds::odbc::OdbcType;
-use crate::engine::kinds::text::{like, same_name};
+use crate::engine::kinds::text::same_name;
 use crate::engine::run::Runner;
 use crate::session::Answers;
 use crate::types::{Length, SqlType};
@@ -60,29 +61,74 @@ pub(super) fn flag(b: bool) -> SqlValue {
     number(i32::from(b))
 }
 
+fn column_row(database: &Database, table: &Table, column: &Column, place: i32, version: i64) -> Vec<SqlValue> {
+    let odbc = OdbcType::of(&column.kind, version);
+    let clr = matches!(column.kind, SqlType::Clr(_));
+    let of_clr = |name: &str| if clr { text(name) } else { SqlValue::Null };
+    vec![
+        text(&database.name),
+        text(&table.schema),
+        text(&table.name),
+        text(&column.name),
+        number(odbc.number),
+        SqlValue::Text(type_name(database, column)),
+        number(odbc.precision),
+        number(odbc.length),
+        maybe(odbc.scale),
+        maybe(odbc.radix),
+        flag(column.nullable),
+        SqlValue::Null,
+        column.default.as_ref().map_or(SqlValue::Null, |d| text(&d.text)),
+        number(odbc.sql_number),
+        maybe(odbc.sql_datetime),
+        maybe(odbc.octets),
+        number(place),
+        text(if column.nullable { "YES" } else { "NO" }),
+        flag(column.sparse),
+        flag(false),
+        flag(column.computed.is_some()),
+        flag(column.identity.is_some()),
+        of_clr(&database.name),
+        of_clr("sys"),
+        of_clr(column.kind.name()),
+        SqlValue::Null,
+        SqlValue::Null,
+        SqlValue::Null,
+        number(if column.nullable { odbc.old.1 } else { odbc.old.0 }),
+    ]
+}
+
+/// An alias type by its own name; an identity column says so.
+fn type_name(database: &Database, column: &Column) -> String {
+    let alias = database.types.iter().find(|t| Some(t.id) == column.alias);
+    let name = alias.map_or(column.kind.name(), |t| &t.name);
+    match (&column.identity, &column.kind) {
+        (None, _) => name.to_owned(),
+        (Some(_), SqlType::Decimal { .. } | SqlType::Numeric { .. }) => format!("{name}() identity"),
+        (Some(_), _) => format!("{name} identity"),
+    }
+}
+
 impl Runner {
     /// Patterns select tables and columns, unless `@fUsePattern` is 0.
     pub(super) fn columns_procedure(&self, name: &str, given: &Given, answers: &mut dyn Answers) -> Outcome<()> {
         let database = self.usable()?;
         let version = given.int("ODBCVer", 5).unwrap_or(2);
         let patterns = given.int("fUsePattern", 6) != Some(0);
-        let fits = |found: &str, wanted: Option<String>| match wanted {
-            Some(pattern) if patterns => like(found, &pattern, None, true),
-            Some(wanted) => same_name(found, &wanted),
-            None => true,
-        };
+        let (wanted, owner) = (given.text("table_name", 0), given.text("table_owner", 1));
+        let wanted_column = given.text("column_name", 3);
         let mut tables: Vec<&Table> = database
             .tables
             .values()
             .map(AsRef::as_ref)
-            .filter(|t| fits(&t.name, given.text("table_name", 0)) && fits(&t.schema, given.text("table_owner", 1)))
+            .filter(|t| fits(&t.name, wanted.as_deref(), patterns) && fits(&t.schema, owner.as_deref(), patterns))
             .collect();
         tables.sort_by(|a, b| (&a.schema, &a.name).cmp(&(&b.schema, &b.name)));
         let mut rows = Vec::new();
         for table in tables {
             for (column, place) in table.columns.iter().zip(1..) {
-                if fits(&column.name, given.text("column_name", 3)) {
-                    rows.push(self.column_row(&database.name, table, column, place, version));
+                if fits(&column.name, wanted_column.as_deref(), patterns) {
+                    rows.push(column_row(&database, table, column, place, version));
                 }
             }
         }
@@ -96,55 +142,6 @@ impl Runner {
             return self.result(&columns, rows.collect(), answers);
         }
         self.result(COLUMNS, rows, answers)
-    }
-
-    fn column_row(&self, database: &str, table: &Table, column: &Column, place: i32, version: i64) -> Vec<SqlValue> {
-        let odbc = OdbcType::of(&column.kind, version);
-        let clr = matches!(column.kind, SqlType::Clr(_));
-        let of_clr = |name: &str| if clr { text(name) } else { SqlValue::Null };
-        vec![
-            text(database),
-            text(&table.schema),
-            text(&table.name),
-            text(&column.name),
-            number(odbc.number),
-            SqlValue::Text(self.type_name(column)),
-            number(odbc.precision),
-            number(odbc.length),
-            maybe(odbc.scale),
-            maybe(odbc.radix),
-            flag(column.nullable),
-            SqlValue::Null,
-            column.default.as_ref().map_or(SqlValue::Null, |d| text(&d.text)),
-            number(odbc.sql_number),
-            maybe(odbc.sql_datetime),
-            maybe(odbc.octets),
-            number(place),
-            text(if column.nullable { "YES" } else { "NO" }),
-            flag(column.sparse),
-            flag(false),
-            flag(column.computed.is_some()),
-            flag(column.identity.is_some()),
-            of_clr(database),
-            of_clr("sys"),
-            of_clr(column.kind.name()),
-            SqlValue::Null,
-            SqlValue::Null,
-            SqlValue::Null,
-            number(if column.nullable { odbc.old.1 } else { odbc.old.0 }),
-        ]
-    }
-
-    /// An alias type by its own name; an identity column says so.
-    fn type_name(&self, column: &Column) -> String {
-        let database = self.usable().ok();
-        let alias = database.as_ref().and_then(|d| d.types.iter().find(|t| Some(t.id) == column.alias));
-        let name = alias.map_or(column.kind.name(), |t| &t.name);
-        match (&column.identity, &column.kind) {
-            (None, _) => name.to_owned(),
-            (Some(_), SqlType::Decimal { .. } | SqlType::Numeric { .. }) => format!("{name}() identity"),
-            (Some(_), _) => format!("{name} identity"),
-        }
     }
 
     /// "sp_special_columns": what identifies a row (`R`), the primary key before any other unique index; or the
@@ -162,7 +159,7 @@ impl Runner {
             if by_update {
                 chosen = table.columns.iter().filter(|c| c.kind == SqlType::RowVersion).collect();
             } else {
-                let fits = |index: &&crate::engine::catalogue::Index| {
+                let fits = |index: &&Index| {
                     index.unique
                         && index.filter.is_none()
                         && !(no_nulls
@@ -179,7 +176,7 @@ impl Runner {
                 if by_update { SqlValue::Null } else { number(2) },
                 text(&column.name),
                 number(odbc.number),
-                SqlValue::Text(self.type_name(column)),
+                SqlValue::Text(type_name(&database, column)),
                 number(odbc.precision),
                 number(odbc.length),
                 maybe(odbc.scale),

@@ -1,5 +1,6 @@
 //! Catalog procedures that drivers call: "sp_tables", "sp_columns", "sp_pkeys", "sp_statistics", "sp_fkeys" and
-//! others. Most are queries over the catalog views; those that speak of ODBC's types are in `columns`.
+//! others. Most are queries over the catalog views; those that speak of ODBC's types are in `columns`, and what
+//! tells of procedures in `procedures`.
 //!
 //! System views, which the real server lists among the tables, are not listed. Numbers of rows and pages of
 //! "sp_statistics" are NULL.
@@ -10,7 +11,7 @@ mod procedures;
 use super::Given;
 use crate::engine::fault::{Outcome, SqlError};
 use crate::engine::kinds::kind::nvarchar;
-use crate::engine::kinds::text::same_name;
+use crate::engine::kinds::text::{like, same_name};
 use crate::engine::run::{Frame, Runner};
 use crate::session::Answers;
 use crate::value::SqlValue;
@@ -58,6 +59,15 @@ const FOREIGN_KEYS: &str = "SELECT DB_NAME() AS PKTABLE_QUALIFIER, ps.name AS PK
     WHERE (@name IS NULL OR p.name = @name) AND (@owner IS NULL OR ps.name = @owner) \
     AND (@fktable IS NULL OR f.name = @fktable) AND (@fkowner IS NULL OR fs.name = @fkowner) \
     ORDER BY 5, 6, 7, 9";
+
+/// Whether a name is what was asked for: a pattern, or the name itself; `None`: any.
+fn fits(found: &str, wanted: Option<&str>, patterns: bool) -> bool {
+    match wanted {
+        Some(pattern) if patterns => like(found, pattern, None, true),
+        Some(wanted) => same_name(found, wanted),
+        None => true,
+    }
+}
 
 impl Runner {
     pub(super) fn catalog_procedure(

@@ -1,11 +1,11 @@
 //! Procedures as drivers want them: "sp_stored_procedures (Transact-SQL)", "sp_sproc_columns (Transact-SQL)".
 
 use super::columns::{flag, maybe, number, text};
+use super::fits;
 use crate::engine::catalogue::Procedure;
 use crate::engine::fault::Outcome;
 use crate::engine::kinds::kind::{SYSNAME, nvarchar, varchar};
 use crate::engine::kinds::odbc::OdbcType;
-use crate::engine::kinds::text::{like, same_name};
 use crate::engine::procedures::Given;
 use crate::engine::run::{Frame, Runner};
 use crate::session::Answers;
@@ -18,12 +18,8 @@ const IN_AND_OUT: i16 = 2;
 const STATUS: i16 = 5;
 
 fn chosen(procedure: &Procedure, given: &Given, (name, owner): (&str, &str), patterns: bool) -> bool {
-    let fits = |found: &str, wanted: Option<String>| match wanted {
-        Some(pattern) if patterns => like(found, &pattern, None, true),
-        Some(wanted) => same_name(found, &wanted),
-        None => true,
-    };
-    fits(&procedure.name, given.text(name, 0)) && fits(&procedure.schema, given.text(owner, 1))
+    fits(&procedure.name, given.text(name, 0).as_deref(), patterns)
+        && fits(&procedure.schema, given.text(owner, 1).as_deref(), patterns)
 }
 
 /// With the number that the real server adds.
@@ -72,7 +68,7 @@ impl Runner {
                 all.push((parameter.name.clone(), kind, if parameter.output { IN_AND_OUT } else { IN }));
             }
             for ((name, kind, direction), place) in all.into_iter().zip(0..) {
-                if wanted.as_deref().is_some_and(|w| !like(&name, w, None, true)) {
+                if !fits(&name, wanted.as_deref(), patterns) {
                     continue;
                 }
                 let odbc = OdbcType::of(&kind, version);
