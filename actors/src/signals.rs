@@ -128,7 +128,7 @@ async fn serve(memory: &UnitMemory, channel: &mut dyn SignalChannel, post: &mut 
         let error = memory.hide(&error.to_string());
         warn!(channel = name, %error, "signals that were followed cannot be confirmed; they may come again");
     }
-    let settled = matches!(settled, Ok(true)) && waiting.is_none();
+    let settled = matches!(settled, Ok(true));
     if !post.held_back.is_empty() {
         return settled;
     }
@@ -168,7 +168,7 @@ impl Post {
 
     /// The first signal of a channel that is not stored.
     fn waiting_of(&self, channel: &str) -> Option<&Mark> {
-        let held_back = self.held_back.iter().filter(|r| !r.is_place()).map(|r| &r.mark);
+        let held_back = self.held_back.iter().filter(|r| r.signal.is_some()).map(|r| &r.mark);
         self.marks.iter().flatten().chain(held_back).find(|mark| mark.channel == channel)
     }
 
@@ -181,7 +181,7 @@ impl Post {
     /// Tells the readers where listening begins, before the first signal.
     fn begin(&mut self, mark: Mark) {
         if !std::mem::replace(&mut self.begun, true) {
-            self.held_back.push_front(Received::place(mark));
+            self.held_back.push_front(Received { signal: None, mark });
         }
     }
 
@@ -189,13 +189,11 @@ impl Post {
     fn deliver(&mut self) {
         while self.inboxes.iter().all(Inbox::has_room) {
             let Some(received) = self.held_back.pop_front() else { return };
-            if received.is_place() {
-                self.marks.push_back(None);
-            } else {
-                let (signal, channel) = (&received.signal, received.mark.channel);
-                info!(channel, signal = signal.id, kind = signal.kind, "signal received");
-                self.marks.push_back(Some(received.mark.clone()));
+            let mark = &received.mark;
+            if let Some(signal) = &received.signal {
+                info!(channel = mark.channel, signal = signal.id, kind = signal.kind, "signal received");
             }
+            self.marks.push_back(received.signal.is_some().then(|| mark.clone()));
             for inbox in &self.inboxes {
                 inbox.put(received.clone());
             }
@@ -212,7 +210,7 @@ mod tests {
 
     fn received(channel: &'static str, number: i64) -> Received {
         let signal = Signal { id: String::new(), kind: "log".into(), data: Json::Null };
-        Received { signal, mark: Mark { channel, series: "s".into(), number, time_ms: 0 } }
+        Received { signal: Some(signal), mark: Mark { channel, series: "s".into(), number, time_ms: 0 } }
     }
 
     async fn follow(inbox: &Inbox, followed: &mut Followed, signals: usize) {
@@ -256,7 +254,7 @@ mod tests {
         assert_eq!((waiting(&mut post, "kafka"), post.marks.len()), (None, 1));
         for (inbox, followed) in inboxes.iter().zip(&mut followed) {
             let place = inbox.take().await;
-            assert_eq!((place.is_place(), place.mark.number), (true, 8));
+            assert_eq!((place.signal, place.mark.number), (None, 8));
             inbox.stored(followed);
         }
         post.look();

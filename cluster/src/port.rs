@@ -98,7 +98,7 @@ impl ClusterPort for NodePort {
             .filter_map(|(number, signal)| {
                 // It was checked before it was taken.
                 let parsed = Signal::from_json(signal.text.0.as_bytes()).ok()?;
-                Some(Received { signal: parsed, mark: mark(*number, signal.given_ms) })
+                Some(Received { signal: Some(parsed), mark: mark(*number, signal.given_ms) })
             })
             .collect()
     }

@@ -6,7 +6,7 @@
 
 use crate::alias::SNAPSHOT_MODES;
 use crate::option::{CrossCheck, Importance, OptionDef, OptionKind, Rule, Width};
-use crate::rule::{boolean, topic_name_chars};
+use crate::rule::{boolean, regex, topic_name_chars};
 use crate::settings::Settings;
 
 const CONNECTOR: &str = "Connector";
@@ -31,6 +31,9 @@ const fn low(option: OptionDef) -> OptionDef {
 }
 
 const ADJUSTMENT_MODES: &[&str] = &["none", "avro_unicode", "avro"];
+
+/// Debezium's default. What it names is hidden always ([`crate::mask`]).
+const SANITIZE_PATTERN: &str = r".*secret$|.*password$|.*sasl\.jaas\.config$|.*basic\.auth\.user\.info|.*registry\.auth\.client-secret|.*credentials\.json$|.*connectionstring$|.*connection\.string$";
 
 /// Options of every connector of the Debezium family.
 pub const DEBEZIUM_COMMON: &[OptionDef] = &[
@@ -472,6 +475,130 @@ pub const DEBEZIUM_COMMON: &[OptionDef] = &[
         "Further labels of the connector's metrics: name=value, comma-separated.",
     ))
     .check(metric_tags),
+    new(
+        "topic.regex",
+        OptionKind::String,
+        EVENTS,
+        "Topic regex",
+        "With a regex strategy of `topic.naming.strategy`: topics whose whole name it matches get the name that \
+         `topic.replacement` makes of it.",
+    )
+    .importance(Importance::Low)
+    .width(Width::Long)
+    .unpublished(),
+    new(
+        "topic.replacement",
+        OptionKind::String,
+        EVENTS,
+        "Topic replacement",
+        "With a regex strategy: the new name of a topic, with groups of `topic.regex` as $1 or ${name}.",
+    )
+    .importance(Importance::Low)
+    .width(Width::Long)
+    .unpublished(),
+    new(
+        "signal.kafka.topic",
+        OptionKind::String,
+        EVENTS,
+        "Signal topic",
+        "Topic of the channel `kafka`; its partition 0 is read. Default: <topic.prefix>-signal.",
+    )
+    .check(topic_name_chars),
+    new(
+        "signal.kafka.bootstrap.servers",
+        OptionKind::String,
+        EVENTS,
+        "Brokers of the signal topic",
+        "Default: the brokers of the node. Properties under `signal.consumer.` are those of the consumer.",
+    ),
+    new(
+        "signal.kafka.groupId",
+        OptionKind::String,
+        EVENTS,
+        "Group of the signal consumer",
+        "Under this group the place in the signal topic is stored.",
+    )
+    .default("kafka-signal"),
+    new(
+        "signal.kafka.poll.timeout.ms",
+        OptionKind::Long,
+        EVENTS,
+        "Poll timeout of the signal consumer",
+        "Accepted; see signal.poll.interval.ms.",
+    )
+    .at_least(0)
+    .inert("see signal.poll.interval.ms"),
+    new(
+        "signal.file",
+        OptionKind::String,
+        EVENTS,
+        "Signal file",
+        "File of the channel `file`, one JSON object per line. It is emptied as it is read, on whichever host runs the \
+         task.",
+    )
+    .default("file-signals.txt"),
+    new(
+        "signal.emit.failure.max.retries",
+        OptionKind::Int,
+        EVENTS,
+        "Retries of signal writes",
+        "How often an incremental snapshot tries again to write a watermark that the source refuses, before it is given \
+         up. A source that does not answer is waited for.",
+    )
+    .default("0")
+    .at_least(0),
+    new(
+        "signal.emit.failure.backoff.ms",
+        OptionKind::Long,
+        EVENTS,
+        "Delay between signal writes (ms)",
+        "Pause before such a retry.",
+    )
+    .default("10000")
+    .at_least(1),
+    new(
+        "custom.sanitize.pattern",
+        OptionKind::String,
+        CONNECTOR,
+        "Custom pattern for masking sensitive configuration",
+        "Regular expression for names of options whose values are hidden in what a check of the configuration answers, \
+         besides those that are secret by themselves. Configurations are not logged.",
+    )
+    .default(SANITIZE_PATTERN)
+    .importance(Importance::Low)
+    .width(Width::Long)
+    .check(regex),
+    new(
+        "poll.dispatch.interval.ms",
+        OptionKind::Long,
+        CONNECTOR,
+        "Dispatch interval (ms)",
+        "Accepted; batches are handed over as soon as they are there.",
+    )
+    .default("0")
+    .at_least(0)
+    .range_text("A non-negative long value is expected")
+    .inert("batches are handed over as soon as they are there"),
+    new(
+        "internal.custom.retriable.exception",
+        OptionKind::String,
+        CONNECTOR,
+        "Further errors to retry",
+        "Regular expression over error messages: a match is retried instead of failing the task.",
+    )
+    .check(regex)
+    .unpublished(),
+    new(
+        "internal.offset.activity.monitor.interval.ms",
+        OptionKind::Long,
+        CONNECTOR,
+        "Watch over the position (ms)",
+        "Milliseconds without a new position after which a warning is logged; 0 never warns.",
+    )
+    .default("600000")
+    .at_least(0)
+    .range_text("A non-negative long value is expected")
+    .unpublished(),
 ];
 
 /// Rules over the options of [`DEBEZIUM_COMMON`].

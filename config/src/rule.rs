@@ -261,6 +261,14 @@ pub fn boolean(text: &str) -> Result<(), String> {
     Err("Either 'true' or 'false' is expected".to_owned())
 }
 
+/// Check for a regular expression.
+///
+/// # Errors
+/// The text for the message, with what is wrong with it.
+pub fn regex(text: &str) -> Result<(), String> {
+    Regex::new(text).map(drop).map_err(|e| format!("A regular expression is expected, but {e}"))
+}
+
 /// Check for names that become part of a topic name.
 ///
 /// # Errors

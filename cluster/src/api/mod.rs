@@ -3,8 +3,9 @@
 //!
 //! Files: `face` is what the API needs of the running node; `error` an answer that is a refusal;
 //! `validate` checks configurations; `connectors` creates, reads, changes and deletes them;
-//! `lifecycle` pauses, resumes, stops and restarts; `signals` takes what a running one is asked for; `status`, with the `warnings`, `offsets`, `plugins`,
-//! `loggers`, `cluster` and `metrics` show and change the rest.
+//! `lifecycle` pauses, resumes, stops and restarts; `signals` takes what a running one is asked for;
+//! `status`, with the `warnings`, `offsets`, `plugins`, `loggers`, `cluster` and `metrics` show and change
+//! the rest.
 //!
 //! Invariants: a write is acknowledged only after a majority has it and this replica shows it;
 //! configurations are shown as submitted, with references unresolved.

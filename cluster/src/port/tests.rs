@@ -156,7 +156,7 @@ async fn signals_are_handed_on_in_their_order_until_they_are_confirmed() {
     put("a");
     put("b");
     let signals = given(0);
-    assert_eq!(signals.iter().map(|s| &*s.signal.id).collect::<Vec<_>>(), ["a", "b"]);
+    assert_eq!(signals.iter().flat_map(|s| &s.signal).map(|s| &*s.id).collect::<Vec<_>>(), ["a", "b"]);
     let (first, last) = (signals[0].mark.number, signals[1].mark.number);
     assert_eq!((signals[0].mark.channel, signals[0].mark.time_ms, first < last), ("rest", 5, true));
     assert_eq!(given(first)[..], signals[1..]);

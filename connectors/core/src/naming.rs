@@ -12,7 +12,7 @@ use std::collections::HashMap;
 use std::sync::Arc;
 
 use parking_lot::Mutex;
-use thalweg_config::Properties;
+use thalweg_config::{Properties, Settings};
 
 use crate::convert::Role;
 use crate::error::{Error, ErrorKind, Phase, Result};
@@ -159,6 +159,15 @@ pub enum NamingStrategy {
 }
 
 impl NamingStrategy {
+    /// From the options of a connector.
+    ///
+    /// # Errors
+    /// The option at fault and the text about it.
+    pub fn from_settings(s: &Settings) -> Result<Self, (&'static str, String)> {
+        let text = |name| s.text_or_empty(name);
+        Self::new(text("topic.naming.strategy").trim(), text("topic.regex"), text("topic.replacement"))
+    }
+
     /// From the class and the options `topic.regex` and `topic.replacement`, which only some classes read.
     ///
     /// # Errors

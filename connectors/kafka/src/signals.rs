@@ -188,7 +188,7 @@ fn read(consumer: &BaseConsumer<PlainContext>, topic: &str, key: &str) -> Result
                     Ok(signal) => {
                         let time_ms = message.timestamp().to_millis().unwrap_or(0);
                         let mark = Mark { channel: KAFKA, series: topic.into(), number: message.offset(), time_ms };
-                        signals.push(Received { signal, mark });
+                        signals.push(Received { signal: Some(signal), mark });
                     }
                     Err(why) => warn!(topic, offset = message.offset(), why, "a signal is ignored"),
                 }

@@ -120,9 +120,9 @@ impl AdHoc {
         }
     }
 
-    /// Other tasks of the connector follow the same signals.
-    pub(crate) fn sharing(mut self) -> Self {
-        self.shares = true;
+    /// Whether other tasks of the connector follow the same signals.
+    pub(crate) fn sharing(mut self, shares: bool) -> Self {
+        self.shares = shares;
         self
     }
 
@@ -240,8 +240,7 @@ impl AdHoc {
                 let notices = self.incremental.arrived(chunk);
                 Attention { moved: !notices.is_empty(), notices, ..Attention::default() }
             }
-            Aside::Signal(place) if place.is_place() => {
-                let mark = place.mark;
+            Aside::Signal(Received { signal: None, mark }) => {
                 if self.followed.number(mark.channel, &mark.series).is_some() {
                     return Ok(Attention::default());
                 }
@@ -249,7 +248,7 @@ impl AdHoc {
                 self.followed.note(&Mark { time_ms: SourceTime::now().ms, ..mark });
                 Attention { moved: true, ..Attention::default() }
             }
-            Aside::Signal(Received { signal, mark }) => {
+            Aside::Signal(Received { signal: Some(signal), mark }) => {
                 if self.followed.contains(&mark) {
                     info!(
                         signal = signal.id,

@@ -141,8 +141,8 @@ impl SourceTask for MongoTask {
             asks,
             context.signals.clone(),
             context.progress.incremental.clone(),
-        );
-        let ad_hoc = if self.shares_signals() { ad_hoc.sharing() } else { ad_hoc };
+        )
+        .sharing(self.shares_signals());
         let pump = Pump {
             config: self.config.clone(),
             filter: self.filter.clone(),

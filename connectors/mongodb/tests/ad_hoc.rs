@@ -37,7 +37,7 @@ async fn signal(bed: &Bed, id: &str, kind: &str, data: Json) -> Result<()> {
 /// The signal with this number in a channel outside of the source.
 fn received(number: i64, kind: &str, data: Json) -> Received {
     let mark = Mark { channel: "kafka", series: "t-signal".into(), number, time_ms: 0 };
-    Received { signal: Signal { id: format!("{kind}-{number}"), kind: kind.to_owned(), data }, mark }
+    Received { signal: Some(Signal { id: format!("{kind}-{number}"), kind: kind.to_owned(), data }), mark }
 }
 
 fn is_of(record: &Seen, collection: &str) -> bool {

@@ -94,7 +94,7 @@ async fn t_73_initial_only_follows_signals_of_other_channels() -> Result<()> {
     let ask = |number: i64, kind: &str| {
         let data = json!({"data-collections": [".*\\.a"], "type": kind});
         let signal = Signal { id: kind.to_owned(), kind: "execute-snapshot".to_owned(), data };
-        Received { signal, mark: Mark { channel: "file", series: "f".into(), number, time_ms: 0 } }
+        Received { signal: Some(signal), mark: Mark { channel: "file", series: "f".into(), number, time_ms: 0 } }
     };
     for restart in [false, true] {
         let mut run = Run::start(&config, &offsets).await?;

@@ -10,7 +10,7 @@ use thalweg_core::relational::table_id::TableId;
 use tiberius::{FromSql, Row};
 
 use crate::errors::Fault;
-use crate::instance::{CaptureInstance, Captured, in_turn};
+use crate::instance::{CaptureInstance, Captured};
 use crate::link::{Parameter, SqlLink};
 use crate::lsn::Lsn;
 use crate::statement::{self, Statements, only};
@@ -129,7 +129,7 @@ impl Catalogue {
         Ok(int(&only(rows, "a count")?, 0)? > 0)
     }
 
-    /// All capture instances that have begun by `to`.
+    /// All capture instances that have begun by `to`; none of them stops yet.
     pub async fn instances(&self, link: &mut SqlLink, to: Lsn) -> Result<Vec<CaptureInstance>, Fault> {
         let rows = link.rows(&self.statements.instances(), &[to.into()]).await?;
         let mut captured = self.captured(link).await?;
@@ -157,7 +157,7 @@ impl Catalogue {
                 has_commands: commands.contains(&object),
             });
         }
-        Ok(in_turn(instances))
+        Ok(instances)
     }
 
     /// By change table.

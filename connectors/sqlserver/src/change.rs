@@ -57,6 +57,16 @@ pub enum Rows {
     Update { before: Vec<Cell>, after: Vec<Cell> },
 }
 
+impl Rows {
+    /// Rows of the change table that it is made of.
+    pub fn count(&self) -> i64 {
+        match self {
+            Self::Insert(_) | Self::Delete(_) => 1,
+            Self::Update { .. } => 2,
+        }
+    }
+}
+
 /// A change of a table.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Change {

@@ -111,12 +111,6 @@ impl Fault {
         }
     }
 
-    /// The object that does not exist, if that is what the server said.
-    pub fn missing_object(&self) -> Option<&str> {
-        let said = self.said().filter(|said| said.code() == 208)?;
-        said.message().split('\'').nth(1)
-    }
-
     /// The error as a task reports it. `about`: the server or the database.
     pub fn error(&self, about: &str, phase: Phase) -> Error {
         if let Self::Filter(error) = self {

@@ -1,9 +1,9 @@
 //! A connection to the server that is made anew when it is lost.
 //!
-//! One statement runs at a time. Everything that is read outside of a transaction goes through [`SqlLink::rows`]
-//! or [`SqlLink::page`], which may be asked again: a connection that turns out to be dead is replaced, once, and
-//! the statement repeated, so that a closed socket between two looks for changes costs nobody a restart. A
-//! server that stays away is the caller's matter.
+//! One statement runs at a time. What is read outside of a transaction may be asked for again: a connection that
+//! turns out to be dead is replaced, once, and the statement repeated, so that a closed socket between two looks
+//! for changes costs nobody a restart. [`SqlLink::rows`] does so by itself, [`SqlLink::page`] leaves it to its
+//! caller. A server that stays away is the caller's matter, too.
 //!
 //! Cancel-safe: a connection whose answer was not read to its end is thrown away, because the client cannot
 //! find its place in the answer again: servers acknowledge a cancellation in a message of its own, which the
@@ -93,25 +93,31 @@ impl SqlLink {
     /// # Errors
     /// The server refuses it, takes too long, or cannot be reached.
     pub async fn rows(&mut self, statement: &str, parameters: &[Parameter]) -> Result<Vec<Row>, Fault> {
+        let was_connected = self.session.is_some();
         let mut rows = Vec::new();
-        let mut keep = |row| {
-            rows.push(row);
-            Ok(true)
-        };
-        let outcome = self.attempt(statement, parameters, &mut keep).await?;
-        let Some(fault) = outcome.lost() else { return Ok(rows) };
-        self.tell_of(&fault);
-        rows.clear();
-        self.page(statement, parameters, |row| {
-            rows.push(row);
-            Ok(true)
-        })
-        .await?;
+        match self.all(statement, parameters, &mut rows).await {
+            // A connection that had worked before is gone.
+            Err(fault) if was_connected && fault.class() == Class::Connect => {
+                tracing::info!(server = self.describe(), error = %fault, "a lost connection is replaced");
+                rows.clear();
+                self.all(statement, parameters, &mut rows).await?;
+            }
+            result => result?,
+        }
         Ok(rows)
     }
 
+    async fn all(&mut self, statement: &str, parameters: &[Parameter], rows: &mut Vec<Row>) -> Result<(), Fault> {
+        let keep = |row| {
+            rows.push(row);
+            Ok(true)
+        };
+        self.page(statement, parameters, keep).await
+    }
+
     /// Hands over the rows of the first result of a statement that reads, until `take` has enough (false): the
-    /// rest then stays on the server, and the next statement has a new connection. A connection that is lost is not replaced before the next call.
+    /// rest then stays on the server, and the next statement has a new connection. One try, on the connection
+    /// that there is or on a new one: whoever took rows knows what to ask for again.
     ///
     /// # Errors
     /// As [`SqlLink::rows`], and those of `take`.
@@ -121,46 +127,22 @@ impl SqlLink {
         parameters: &[Parameter],
         mut take: impl FnMut(Row) -> Result<bool, Fault> + Send,
     ) -> Result<(), Fault> {
-        match self.attempt(statement, parameters, &mut take).await?.lost() {
-            Some(fault) => Err(fault),
-            None => Ok(()),
-        }
-    }
-
-    fn tell_of(&self, fault: &Fault) {
-        tracing::info!(server = self.describe(), error = %fault, "a lost connection is replaced");
-    }
-
-    /// One try, on the connection that there is or on a new one.
-    async fn attempt(
-        &mut self,
-        statement: &str,
-        parameters: &[Parameter],
-        take: &mut (dyn FnMut(Row) -> Result<bool, Fault> + Send),
-    ) -> Result<Outcome, Fault> {
-        let is_old = self.session.is_some();
         // Taken out until the answer is read to its end: see the header.
         let mut session = match self.session.take() {
             Some(session) => session,
             None => self.connect().await?,
         };
-        let work = run(&mut session, statement, parameters, take);
+        let work = run(&mut session, statement, parameters, &mut take);
         let result = match self.config.query_timeout {
             Some(limit) => tokio::time::timeout(limit, work).await.unwrap_or(Err(Fault::Statement(limit))),
             None => work.await,
         };
-        match result {
-            Ok(is_read) => {
-                self.session = is_read.then_some(session);
-                Ok(Outcome::Done)
-            }
-            Err(fault) => {
-                if fault.leaves_connection() {
-                    self.session = Some(session);
-                }
-                if is_old && fault.class() == Class::Connect { Ok(Outcome::Lost(fault)) } else { Err(fault) }
-            }
-        }
+        let is_usable = match &result {
+            Ok(is_read) => *is_read,
+            Err(fault) => fault.leaves_connection(),
+        };
+        self.session = is_usable.then_some(session);
+        result.map(drop)
     }
 
     async fn connect(&self) -> Result<Session, Fault> {
@@ -177,22 +159,6 @@ impl SqlLink {
     pub async fn close(mut self, deadline: Duration) {
         if let Some(session) = self.session.take() {
             let _ = tokio::time::timeout(deadline, session.close()).await;
-        }
-    }
-}
-
-/// What became of a try.
-enum Outcome {
-    Done,
-    /// A connection that had worked before is gone.
-    Lost(Fault),
-}
-
-impl Outcome {
-    fn lost(self) -> Option<Fault> {
-        match self {
-            Self::Done => None,
-            Self::Lost(fault) => Some(fault),
         }
     }
 }
@@ -227,12 +193,7 @@ async fn connect(config: &ConnectionConfig, database: Option<&str>) -> Result<Se
         let mut client = client(config, authorities.as_deref());
         client.host(&host);
         match instance {
-            Some(name) => {
-                client.instance_name(name);
-                if let Some(port) = port {
-                    client.port(port);
-                }
-            }
+            Some(name) => client.instance_name(name),
             None => client.port(port.unwrap_or(PORT)),
         }
         if let Some(database) = database {

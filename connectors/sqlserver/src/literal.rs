@@ -6,9 +6,9 @@
 //! depend on the session that wrote them.
 
 use std::collections::HashSet;
-use std::sync::{Mutex, PoisonError};
 
 use bytes::Bytes;
+use parking_lot::Mutex;
 use thalweg_core::relational::cell::{Cell, Decimal};
 use thalweg_core::relational::column::{Column, jdbc};
 use thalweg_core::relational::moment::{Date, TimeOfDay, Timestamp, ZonedTimestamp};
@@ -40,7 +40,7 @@ impl Defaults {
             Ok(cell) => return cell,
             Err(text) => text,
         };
-        let mut known = self.told.lock().unwrap_or_else(PoisonError::into_inner);
+        let mut known = self.told.lock();
         if known.insert((column.name.to_string(), definition.to_string())) {
             tracing::warn!(column = %column.name, "{told}");
         }

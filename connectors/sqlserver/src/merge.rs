@@ -25,13 +25,6 @@ pub(crate) struct Merge {
     due: Vec<usize>,
 }
 
-/// A row and what follows it at once.
-pub(crate) struct Merged {
-    pub(crate) change: Change,
-    /// Rows of the change table that it is made of.
-    pub(crate) rows: i64,
-}
-
 impl Merge {
     pub(crate) fn new(tables: Vec<Pages>) -> Self {
         let due = (0..tables.len()).rev().collect();
@@ -49,7 +42,7 @@ impl Merge {
     ///
     /// # Errors
     /// Those of the link, and an update that is not whole.
-    pub(crate) async fn next(&mut self, link: &mut SqlLink) -> Result<Option<Merged>, Fault> {
+    pub(crate) async fn next(&mut self, link: &mut SqlLink) -> Result<Option<Change>, Fault> {
         while let Some(at) = self.due.last().copied() {
             let row = self.tables[at].next(link).await?;
             self.due.pop();
@@ -72,16 +65,16 @@ impl Merge {
         let broken = |what: &str| {
             Fault::Damaged(format!("{what} at {}:{} for table {}", row.commit, row.change, instance.table))
         };
-        let (rows, count, bytes) = match (row.code, after) {
-            (Code::Delete, _) => (Rows::Delete(row.cells), 1, bytes),
-            (Code::Insert, _) => (Rows::Insert(row.cells), 1, bytes),
+        let (rows, bytes) = match (row.code, after) {
+            (Code::Delete, _) => (Rows::Delete(row.cells), bytes),
+            (Code::Insert, _) => (Rows::Insert(row.cells), bytes),
             (Code::Before, Some(Some(after))) if after.code == Code::After => {
                 let bytes = bytes + after.bytes;
-                (Rows::Update { before: row.cells, after: after.cells }, 2, bytes)
+                (Rows::Update { before: row.cells, after: after.cells }, bytes)
             }
             (Code::Before, _) => return Err(broken("an update before event was not followed by after event")),
             (Code::After, _) => return Err(broken("an update after event came without before event")),
         };
-        Ok(Some(Merged { change: Change { instance, place, serial: 0, time, rows, bytes }, rows: count }))
+        Ok(Some(Change { instance, place, serial: 0, time, rows, bytes }))
     }
 }

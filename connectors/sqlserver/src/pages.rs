@@ -87,6 +87,10 @@ impl Pages {
         .await?;
         // Rows without a place do not move it: a page of nothing else would come again for ever.
         self.ended = (count < most && !is_cut) || last.is_none();
+        if is_cut {
+            // What is left of an answer costs the connection: the pages behind this one end by themselves.
+            self.rows = page.len();
+        }
         self.page = page;
         self.last = last.or(self.last);
         Ok(())
@@ -96,11 +100,10 @@ impl Pages {
         let Some(last) = self.last else {
             return (self.query.page(self.rows, Begin::Commit), vec![self.to.into(), self.from.into()]);
         };
-        let command = last.command.filter(|_| self.query.has_commands());
-        let begin = Begin::Behind { has_command: command.is_some() };
+        let begin = Begin::Behind { has_command: last.command.is_some() };
         let mut parameters: Vec<Parameter> =
             vec![self.to.into(), last.commit.into(), last.change.into(), last.code.into()];
-        parameters.extend(command.map(Parameter::Int));
+        parameters.extend(last.command.map(Parameter::Int));
         (self.query.page(self.rows, begin), parameters)
     }
 }

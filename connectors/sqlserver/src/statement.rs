@@ -1,4 +1,5 @@
-//! The texts of the statements. Names go through [`quoted`], values are parameters.
+//! The texts of the statements. Names go through [`quoted`], values are parameters, but for the database's name
+//! where it is an argument.
 //!
 //! All objects are named in full, with the database, and system objects in lower case: where a database's
 //! collation tells case apart, that is how they are spelt.

@@ -2,7 +2,9 @@
 //!
 //! A look for changes finds the newest transaction that was captured and reads the window up to it: of the tables
 //! that have changes in it, merged in the order of the log. A look that finds nothing new costs one statement;
-//! one that does costs one more for each hundred captured tables, however many of them did not move.
+//! one that does asks whether there are new capture instances, and costs one more statement for each hundred
+//! captured tables, however many of them did not move, and the pages of those that did. Where changes are read
+//! by functions it cannot be asked which moved: all are read.
 //!
 //! A restart reads its last transaction again and leaves out the rows that were told. Places inside of a
 //! transaction may not rise along a table; from there to the end of the transaction nothing is left out, so that
@@ -23,11 +25,11 @@ use thalweg_core::{Error, Phase};
 
 use crate::catalogue::Catalogue;
 use crate::change::Change;
-use crate::errors::Fault;
-use crate::instance::CaptureInstance;
+use crate::errors::{Class, Fault};
+use crate::instance::{CaptureInstance, in_turn};
 use crate::link::{Parameter, SqlLink};
 use crate::lsn::Lsn;
-use crate::merge::{Merge, Merged};
+use crate::merge::Merge;
 use crate::options::{QueryMode, StreamConfig};
 use crate::pages::Pages;
 use crate::position::{Place, SqlServerPosition};
@@ -70,7 +72,7 @@ struct Window {
 }
 
 pub struct ChangeStream {
-    pub link: SqlLink,
+    link: SqlLink,
     catalogue: Catalogue,
     config: StreamConfig,
     selection: Selection,
@@ -164,13 +166,17 @@ impl ChangeStream {
         self.link.close(deadline).await;
     }
 
-    /// The capture instance of an object that is gone.
+    /// The capture instance of an object that is gone. Names may have quotes in them, so it is looked for those
+    /// that are known.
     fn dropped(&self, fault: &Fault) -> Option<Arc<str>> {
-        let object = fault.missing_object()?;
-        let name = object.strip_prefix(&*self.catalogue.database)?.strip_prefix(".cdc.")?;
-        let instance = name.strip_suffix("_CT").or_else(|| name.strip_prefix("fn_cdc_get_all_changes_"))?;
-        let known = self.instances.iter().flatten().find(|known| *known.name == *instance);
-        known.map(|known| known.name.clone())
+        let said = fault.said().filter(|_| fault.class() == Class::NoObject)?.message();
+        let database = &self.catalogue.database;
+        let is_named = |object: String| said.contains(&format!("'{database}.cdc.{object}'"));
+        let is_gone = |instance: &&Arc<CaptureInstance>| {
+            let name = &instance.name;
+            is_named(format!("{name}_CT")) || is_named(format!("fn_cdc_get_all_changes_{name}"))
+        };
+        self.instances.iter().flatten().find(is_gone).map(|instance| instance.name.clone())
     }
 
     fn forget(&mut self, instance: &str) {
@@ -234,9 +240,8 @@ impl ChangeStream {
 
     /// The instances that have changes in a window.
     async fn moved(&mut self, from: Lsn, to: Lsn) -> Result<Vec<Arc<CaptureInstance>>, Fault> {
-        let all = self.instances.clone().unwrap_or_default();
-        let begun: Vec<_> =
-            all.into_iter().filter(|i| i.start <= to && i.stop.is_none_or(|stop| stop > from)).collect();
+        let all = self.instances.iter().flatten();
+        let begun: Vec<_> = all.filter(|i| i.start <= to && i.stop.is_none_or(|stop| stop > from)).cloned().collect();
         // With functions the user may not be allowed to read the tables themselves.
         if self.config.query_mode == QueryMode::Function {
             return Ok(begun);
@@ -267,11 +272,13 @@ impl ChangeStream {
                 continue;
             }
             if self.selection.tables.captures(&instance.table).map_err(Fault::Filter)? {
-                kept.push(Arc::new(instance));
+                kept.push(instance);
             } else {
                 tracing::info!(table = %instance.table, "CDC is enabled for table but the table is not on connector's table include list");
             }
         }
+        // One that is left out stops no other.
+        let kept: Vec<Arc<CaptureInstance>> = in_turn(kept).into_iter().map(Arc::new).collect();
         if any && kept.is_empty() {
             tracing::warn!(database = %self.catalogue.database, "No table on connector's include list has enabled CDC, tables on the list do not exist or security constraints prevents getting the list of change tables");
         }
@@ -283,19 +290,15 @@ impl ChangeStream {
             // Each table once with its older instance, then with the one that follows.
             let is_first =
                 !kept.iter().any(|other| other.source_object == instance.source_object && other.start < instance.start);
-            if self.known.get(&instance.table).is_none() {
-                if is_first {
-                    self.create(instance).await?;
-                }
-            } else if self.read.is_none_or(|read| instance.start >= read) || !is_first {
+            let is_known = self.known.get(&instance.table).is_some();
+            if !is_first || (is_known && self.read.is_none_or(|read| instance.start >= read)) {
                 due.push(instance.clone());
                 continue;
             }
-            if is_first {
-                self.settled.insert(instance.object);
-            } else {
-                due.push(instance.clone());
+            if !is_known {
+                self.create(instance).await?;
             }
+            self.settled.insert(instance.object);
         }
         due.sort_by_key(|instance| instance.start);
         self.due = due.into();
@@ -345,7 +348,7 @@ impl ChangeStream {
         if self.held.is_none() {
             let Some(window) = &mut self.window else { return Ok(None) };
             match window.merge.next(&mut self.link).await? {
-                Some(merged) => self.held = self.admit(merged),
+                Some(change) => self.held = self.admit(change),
                 None => return Ok(self.end()),
             }
         }
@@ -370,7 +373,8 @@ impl ChangeStream {
     }
 
     /// The change as it is told; `None`: it was told before, or another instance tells it.
-    fn admit(&mut self, Merged { mut change, rows }: Merged) -> Option<Change> {
+    fn admit(&mut self, mut change: Change) -> Option<Change> {
+        let rows = change.rows.count();
         let window = self.window.as_mut()?;
         let place = change.place;
         if window.unordered.is_some() && window.unordered != place.commit {

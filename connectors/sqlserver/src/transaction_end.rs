@@ -2,7 +2,8 @@
 //!
 //! The end of a transaction shows with the first change of the next one. On a database that has become quiet it
 //! is taken for over when nothing was read for two rounds of the capture job and the newest scan of the log found
-//! nothing ("sys.dm_cdc_log_scan_sessions"). A readable secondary has no scans: there this is not asked.
+//! nothing ("sys.dm_cdc_log_scan_sessions"). A readable secondary has no
+//! scans: whoever reads one must not ask.
 
 use std::time::{Duration, Instant};
 

@@ -4,17 +4,7 @@ use thalweg_core::relational::table::Tables;
 use thalweg_sqlserver::position::SqlServerPosition;
 use thalweg_sqlserver::stream::Step;
 
-use crate::fixture::{Lab, behind, changes, drain, shown};
-
-fn known(steps: &[Step]) -> Tables {
-    let mut tables = Tables::default();
-    for step in steps {
-        if let Step::Structure { table, .. } = step {
-            tables.put((**table).clone());
-        }
-    }
-    tables
-}
+use crate::fixture::{Lab, behind, changes, drain, known, shown};
 
 async fn altered(lab: &mut Lab) {
     lab.table("b", "id int PRIMARY KEY, colb varchar(30)").await;
@@ -40,6 +30,15 @@ async fn sql_16_a_second_instance_takes_over_where_it_begins() {
             assert_eq!(shown(&steps), EXPECTED, "{most} {mode}");
         }
     }
+}
+
+#[tokio::test]
+async fn an_instance_that_is_left_out_takes_nothing_over() {
+    let mut lab = Lab::start().await;
+    altered(&mut lab).await;
+    let steps = drain(&mut lab.stream(&[("internal.capture.instance.exclude.list", "b_v2")])).await;
+    let all = ["CREATE b(id,colb)", "b +10,x", "b +11,x", "b +100,x", "b +1000,x", "b +1001,x"];
+    assert_eq!(shown(&steps), all);
 }
 
 #[tokio::test]

@@ -3,10 +3,8 @@
 use std::collections::BTreeMap;
 
 use proptest::prelude::*;
-use thalweg_core::relational::table::Tables;
-use thalweg_sqlserver::stream::Step;
 
-use crate::fixture::{Lab, behind, changes, drain, shown};
+use crate::fixture::{Lab, behind, changes, drain, known, shown};
 
 const TABLES: [&str; 3] = ["a", "b", "c"];
 
@@ -82,15 +80,9 @@ async fn told(transactions: Vec<String>, expected: Vec<String>, more: &[(&str, &
     if expected.is_empty() {
         return;
     }
-    let mut known = Tables::default();
-    for step in &whole {
-        if let Step::Structure { table, .. } = step {
-            known.put((**table).clone());
-        }
-    }
     let stop = stop.index(expected.len());
     let position = behind(changes(&whole)[stop]);
-    let rest = drain(&mut lab.stream_from(more, known, &position)).await;
+    let rest = drain(&mut lab.stream_from(more, known(&whole), &position)).await;
     assert_eq!(shown(&rest), expected[stop + 1..], "behind {stop} of {transactions:?}");
 }
 

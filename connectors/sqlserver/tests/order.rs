@@ -1,6 +1,6 @@
 //! The order of changes over tables, pages and transactions.
 
-use crate::fixture::{Lab, changes, drain, shown};
+use crate::fixture::{Lab, behind, changes, drain, known, shown};
 
 async fn three(lab: &mut Lab) {
     for name in ["a", "b", "c"] {
@@ -84,14 +84,7 @@ async fn t_09_changes_of_one_table_keep_the_order_of_statements() {
         assert_eq!(shown(&steps), expected, "pages of {rows}");
         // From wherever it is resumed, nothing is lost.
         for (told, change) in changes(&steps).into_iter().enumerate() {
-            let known = steps.iter().filter_map(|step| match step {
-                thalweg_sqlserver::stream::Step::Structure { table, .. } => Some((**table).clone()),
-                _ => None,
-            });
-            let mut tables = thalweg_core::relational::table::Tables::default();
-            known.for_each(|table| tables.put(table));
-            let mut stream =
-                lab.stream_from(&[("streaming.fetch.size", rows)], tables, &crate::fixture::behind(change));
+            let mut stream = lab.stream_from(&[("streaming.fetch.size", rows)], known(&steps), &behind(change));
             let rest = shown(&drain(&mut stream).await);
             assert!(rest.ends_with(&shown(&steps)[told + 2..]), "behind {told}: {rest:?}");
         }

@@ -1,22 +1,11 @@
 //! Streams that go on behind every single change.
 
-use thalweg_core::relational::table::Tables;
 use thalweg_sqlserver::position::SqlServerPosition;
 use thalweg_sqlserver::stream::Step;
 
-use crate::fixture::{Lab, behind, changes, drain, shown};
+use crate::fixture::{Lab, behind, changes, drain, known, shown};
 
 /// What is known of tables behind the steps.
-fn known(steps: &[Step]) -> Tables {
-    let mut tables = Tables::default();
-    for step in steps {
-        if let Step::Structure { table, .. } = step {
-            tables.put((**table).clone());
-        }
-    }
-    tables
-}
-
 /// Stops behind each change and goes on from its position: exactly the rest follows.
 async fn everywhere(lab: &Lab, more: &[(&str, &str)]) {
     let whole = drain(&mut lab.stream(more)).await;

@@ -109,6 +109,22 @@ async fn sql_02_odd_names_of_everything() {
 }
 
 #[tokio::test]
+async fn sql_17_an_instance_with_quotes_in_its_name_is_dropped() {
+    for mode in ["direct", "function"] {
+        let mut lab = Lab::start().await;
+        lab.table("a", "id int PRIMARY KEY").await;
+        lab.table("b", "id int PRIMARY KEY").await;
+        lab.enable("a", ", @capture_instance = N'it''s'").await;
+        let mut stream = lab.stream(&[("data.query.mode", mode)]);
+        lab.change("INSERT dbo.a VALUES (1)").await;
+        assert_eq!(shown(&drain(&mut stream).await).last().unwrap(), "a +1");
+        lab.sql("EXEC sys.sp_cdc_disable_table N'dbo', N'a', N'it''s'").await;
+        lab.change("INSERT dbo.b VALUES (2)").await;
+        assert_eq!(shown(&drain(&mut stream).await), ["b +2"], "{mode}");
+    }
+}
+
+#[tokio::test]
 async fn sql_22_operations_that_are_skipped_are_not_read() {
     let mut lab = Lab::start().await;
     lab.table("t", "id int PRIMARY KEY, v int").await;

@@ -10,61 +10,60 @@ use std::sync::OnceLock;
 
 use anyhow::{Context, Result, bail};
 
-const MONGOD: &str = include_str!("../mongod.sh");
-const KAFKA: &str = include_str!("../kafka.sh");
-const PYMSSQL: &str = include_str!("../pymssql.sh");
-const MSSQL_JDBC: &str = include_str!("../mssql-jdbc.sh");
+static MONGOD: Fetched = Fetched::new(include_str!("../mongod.sh"), "mongod");
+static KAFKA: Fetched = Fetched::new(include_str!("../kafka.sh"), "kafka");
+static PYMSSQL: Fetched = Fetched::new(include_str!("../pymssql.sh"), "pymssql");
+static MSSQL_JDBC: Fetched = Fetched::new(include_str!("../mssql-jdbc.sh"), "mssql-jdbc");
 #[cfg(feature = "nodes")]
-const REGISTRY: &str = include_str!("../registry.sh");
+static REGISTRY: Fetched = Fetched::new(include_str!("../registry.sh"), "registry");
 
-static MONGOD_PATH: OnceLock<Result<PathBuf, String>> = OnceLock::new();
-static KAFKA_PATH: OnceLock<Result<PathBuf, String>> = OnceLock::new();
-static PYMSSQL_PATH: OnceLock<Result<PathBuf, String>> = OnceLock::new();
-static MSSQL_JDBC_PATH: OnceLock<Result<PathBuf, String>> = OnceLock::new();
-#[cfg(feature = "nodes")]
-static REGISTRY_PATH: OnceLock<Result<PathBuf, String>> = OnceLock::new();
+/// What a script prints, once it was asked for.
+struct Fetched {
+    script: &'static str,
+    name: &'static str,
+    path: OnceLock<Result<PathBuf, String>>,
+}
+
+impl Fetched {
+    const fn new(script: &'static str, name: &'static str) -> Self {
+        Self { script, name, path: OnceLock::new() }
+    }
+
+    fn get(&self) -> Result<PathBuf> {
+        let path = self.path.get_or_init(|| fetch(self.script, self.name).map_err(|e| format!("{e:#}")));
+        path.clone().map_err(anyhow::Error::msg)
+    }
+}
 
 /// Path of a mongod 6.0.5 binary.
 pub fn mongod_binary() -> Result<PathBuf> {
-    MONGOD_PATH
-        .get_or_init(|| fetch(MONGOD, "mongod").map_err(|e| format!("{e:#}")))
-        .clone()
-        .map_err(anyhow::Error::msg)
+    MONGOD.get()
 }
 
 /// Uses this mongod instead of fetching one. Has no effect after the first [`mongod_binary`].
 pub fn use_mongod(path: PathBuf) {
-    let _ = MONGOD_PATH.set(Ok(path));
+    let _ = MONGOD.path.set(Ok(path));
 }
 
 /// Folder with the jars of a Kafka 4.4.0 broker.
 pub fn kafka_libs() -> Result<PathBuf> {
-    KAFKA_PATH.get_or_init(|| fetch(KAFKA, "kafka").map_err(|e| format!("{e:#}"))).clone().map_err(anyhow::Error::msg)
+    KAFKA.get()
 }
 
 /// Folder with the Python package pymssql, a SQL Server client on FreeTDS; for `PYTHONPATH`.
 pub fn pymssql() -> Result<PathBuf> {
-    PYMSSQL_PATH
-        .get_or_init(|| fetch(PYMSSQL, "pymssql").map_err(|e| format!("{e:#}")))
-        .clone()
-        .map_err(anyhow::Error::msg)
+    PYMSSQL.get()
 }
 
 /// Path of the jar of Microsoft's JDBC driver for SQL Server.
 pub fn mssql_jdbc() -> Result<PathBuf> {
-    MSSQL_JDBC_PATH
-        .get_or_init(|| fetch(MSSQL_JDBC, "mssql-jdbc").map_err(|e| format!("{e:#}")))
-        .clone()
-        .map_err(anyhow::Error::msg)
+    MSSQL_JDBC.get()
 }
 
 /// Folder with an Apicurio schema registry.
 #[cfg(feature = "nodes")]
 pub(crate) fn registry_home() -> Result<PathBuf> {
-    REGISTRY_PATH
-        .get_or_init(|| fetch(REGISTRY, "registry").map_err(|e| format!("{e:#}")))
-        .clone()
-        .map_err(anyhow::Error::msg)
+    REGISTRY.get()
 }
 
 fn fetch(script: &str, name: &str) -> Result<PathBuf> {

@@ -293,7 +293,8 @@ fn exclusive_database_lists(s: &Settings) -> Vec<(&'static str, String)> {
     exclusive(s, ("database.include.list", "database.exclude.list")).into_iter().collect()
 }
 
-fn exclusive(s: &Settings, (include, exclude): (&'static str, &'static str)) -> Option<(&'static str, String)> {
+/// The fault of two lists that are both given.
+pub fn exclusive(s: &Settings, (include, exclude): (&'static str, &'static str)) -> Option<(&'static str, String)> {
     let both = !s.list(include).is_empty() && !s.list(exclude).is_empty();
     both.then(|| (exclude, format!("\"{include}\" is already specified")))
 }

@@ -33,7 +33,7 @@ pub trait SignalChannel: Send {
     async fn poll(&mut self) -> Result<Vec<Received>>;
 
     /// Confirms what [`SignalChannel::poll`] has given before the signal at `waiting`; `None`: all of it.
-    /// True: nothing of what was given comes again to anybody.
+    /// True: nothing waits, and nothing of what was given comes again to anybody.
     async fn settle(&mut self, waiting: Option<&Mark>) -> Result<bool>;
 }
 

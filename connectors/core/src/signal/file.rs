@@ -247,7 +247,7 @@ fn parse(path: &Path, text: &[u8], taken: &mut Taken) -> Vec<Received> {
         match Signal::from_json(line) {
             Ok(signal) => {
                 let mark = Mark { channel: "file", series: taken.series.clone(), number: taken.lines, time_ms: 0 };
-                signals.push(Received { signal, mark });
+                signals.push(Received { signal: Some(signal), mark });
             }
             Err(why) => warn!(file = %path.display(), line = taken.lines, why, "a line of the signal file is ignored"),
         }
@@ -272,7 +272,7 @@ mod tests {
     }
 
     async fn ids(channel: &mut FileSignals) -> Vec<String> {
-        channel.poll().await.unwrap().into_iter().map(|r| r.signal.id).collect()
+        channel.poll().await.unwrap().into_iter().filter_map(|r| r.signal).map(|signal| signal.id).collect()
     }
 
     fn renamed(folder: &Path) -> usize {
@@ -290,7 +290,7 @@ mod tests {
         assert!(ids(&mut channel).await.is_empty(), "no file yet");
         std::fs::write(&path, "{\"id\":\"1\",\"type\":\"log\"}\nnonsense\n\n{\"id\":\"2\",\"type\":\"log\"}").unwrap();
         let received = channel.poll().await.unwrap();
-        let told: Vec<_> = received.iter().map(|r| (&*r.signal.id, r.mark.number)).collect();
+        let told: Vec<_> = received.iter().map(|r| (&*r.signal.as_ref().unwrap().id, r.mark.number)).collect();
         assert_eq!(told, [("1", 1), ("2", 4)]);
         assert_eq!(std::fs::read(&path).unwrap(), b"");
         assert!(ids(&mut channel).await.is_empty());
@@ -335,7 +335,7 @@ mod tests {
         assert!(ids(&mut channel).await.is_empty());
         writer.write_all(&both.as_bytes()[both.len() - second.len() / 2..]).unwrap();
         let second = channel.poll().await.unwrap();
-        assert_eq!((&*second[0].signal.id, second[0].mark.number), ("2", 2));
+        assert_eq!((&*second[0].signal.as_ref().unwrap().id, second[0].mark.number), ("2", 2));
         writer.write_all(line(3).trim_end().as_bytes()).unwrap();
         assert!(ids(&mut channel).await.is_empty());
         channel.grace = Duration::ZERO;

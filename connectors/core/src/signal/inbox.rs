@@ -104,7 +104,7 @@ mod tests {
 
     fn received(number: i64) -> Received {
         let signal = Signal { id: number.to_string(), kind: "log".into(), data: Json::Null };
-        Received { signal, mark: Mark { channel: "file", series: "s".into(), number, time_ms: 0 } }
+        Received { signal: Some(signal), mark: Mark { channel: "file", series: "s".into(), number, time_ms: 0 } }
     }
 
     async fn take(inbox: &Inbox, numbers: std::ops::Range<i64>) {

@@ -33,20 +33,10 @@ pub struct Mark {
 /// A signal from outside of the source.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Received {
-    pub signal: Signal,
-    pub mark: Mark,
-}
-
-impl Received {
-    /// No signal: a task begins to listen behind this mark. Kept by whoever has followed none before, so that
+    /// `None`: a task begins to listen behind this mark. Kept by whoever has followed none before, so that
     /// its successor does not begin at a place that other tasks have moved on.
-    pub fn place(mark: Mark) -> Self {
-        Self { signal: Signal { id: String::new(), kind: String::new(), data: Json::Null }, mark }
-    }
-
-    pub fn is_place(&self) -> bool {
-        self.signal.kind.is_empty() && self.signal.id.is_empty() && self.signal.data.is_null()
-    }
+    pub signal: Option<Signal>,
+    pub mark: Mark,
 }
 
 /// The last signals that were followed.

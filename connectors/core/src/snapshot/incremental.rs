@@ -258,7 +258,7 @@ impl<R> Incremental<R> {
         };
         let more: usize = collections.iter().map(String::len).sum();
         let patterns = self.queue.iter().filter(|q| q.pattern.is_some() || q.of.is_some()).count().max(1);
-        if more.saturating_mul(patterns.min(MOST_STORED)) + self.stored_bytes() > 2 * MOST_STORED {
+        if more.saturating_mul(patterns).saturating_add(self.stored_bytes()) > 2 * MOST_STORED {
             warn!(
                 collections = collections.len(),
                 "a signal to stop names too many collections to remember and is ignored: give an expression for them, or \

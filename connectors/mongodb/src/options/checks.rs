@@ -3,16 +3,12 @@
 //! A message is what follows `The '<name>' value is invalid: `. No message repeats a value that may
 //! hold a secret.
 
-use fancy_regex::Regex;
 use thalweg_config::rule::split_plain_list as split_list;
 use thalweg_core::naming::NAMING_STRATEGIES;
 
 use crate::lenient_json::parse_documents;
 
 pub(super) const DEFAULT_AUTH_PROVIDER: &str = "io.debezium.connector.mongodb.connection.DefaultMongoDbAuthProvider";
-
-/// Debezium's default. What it names is hidden always (`thalweg_config::mask`).
-pub(super) const SANITIZE_PATTERN: &str = r".*secret$|.*password$|.*sasl\.jaas\.config$|.*basic\.auth\.user\.info|.*registry\.auth\.client-secret|.*credentials\.json$|.*connectionstring$|.*connection\.string$";
 
 type Check = Result<(), String>;
 
@@ -61,10 +57,6 @@ pub(super) fn skipped_operations(text: &str) -> Check {
         return Err("'none' cannot be combined with other operations".into());
     }
     Ok(())
-}
-
-pub(super) fn regex(text: &str) -> Check {
-    Regex::new(text).map(drop).map_err(|e| format!("A regular expression is expected, but {e}"))
 }
 
 pub(super) fn topic_naming(class: &str) -> Check {

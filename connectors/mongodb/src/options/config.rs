@@ -19,7 +19,7 @@ use thalweg_core::signal::Channels;
 use thalweg_core::snapshot::Strategy;
 use thalweg_core::{Error, repstance};
 
-use super::{FILTER_OVERRIDES, naming_strategy, validate};
+use super::{FILTER_OVERRIDES, validate};
 use crate::extended_json::JsonMode;
 use crate::fields::FieldSelector;
 use crate::filter::{FilterLists, MatchMode, NameList};
@@ -324,7 +324,8 @@ impl MongoConfig {
                     .unwrap_or_default(),
                 heartbeat_name: text("topic.heartbeat.name"),
                 transaction: s.text_or_empty("topic.transaction").to_owned(),
-                strategy: naming_strategy(s).map_err(|(name, text)| Error::config(format!("{name}: {text}")))?,
+                strategy: NamingStrategy::from_settings(s)
+                    .map_err(|(name, text)| Error::config(format!("{name}: {text}")))?,
             },
             heartbeat_interval: s.millis("heartbeat.interval.ms"),
             batch_size: count(s, "max.batch.size"),

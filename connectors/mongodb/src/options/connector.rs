@@ -12,17 +12,6 @@ const fn option(name: &'static str, kind: OptionKind, display: &'static str, doc
     OptionDef::new(name, kind, doc).group(GROUP).display(display)
 }
 
-const fn number(
-    name: &'static str,
-    kind: OptionKind,
-    default: &'static str,
-    min: i64,
-    display: &'static str,
-    doc: &'static str,
-) -> OptionDef {
-    option(name, kind, display, doc).default(default).at_least(min)
-}
-
 const fn flag(name: &'static str, default: &'static str, display: &'static str, doc: &'static str) -> OptionDef {
     option(name, OptionKind::Boolean, display, doc).default(default)
 }
@@ -141,17 +130,7 @@ pub(super) const OPTIONS: &[OptionDef] = &[
     shared("extended.headers.enabled"),
     shared("guardrail.collections.max"),
     shared("guardrail.collections.limit.action"),
-    option(
-        "custom.sanitize.pattern",
-        OptionKind::String,
-        "Custom pattern for masking sensitive configuration",
-        "Regular expression for names of options whose values are hidden in what a check of the configuration answers, \
-         besides those that are secret by themselves. Configurations are not logged.",
-    )
-    .default(checks::SANITIZE_PATTERN)
-    .importance(Importance::Low)
-    .width(Width::Long)
-    .check(checks::regex),
+    shared("custom.sanitize.pattern"),
     flag(
         "statistics.metrics.enabled",
         "true",
@@ -222,34 +201,9 @@ pub(super) const OPTIONS: &[OptionDef] = &[
     ),
     shared("incremental.snapshot.chunk.size"),
     shared("incremental.snapshot.allow.schema.changes").inert("MongoDB has no schema"),
-    number(
-        "poll.dispatch.interval.ms",
-        OptionKind::Long,
-        "0",
-        0,
-        "Dispatch interval (ms)",
-        "Accepted; batches are handed over as soon as they are there.",
-    )
-    .range_text("A non-negative long value is expected")
-    .inert("batches are handed over as soon as they are there"),
-    option(
-        "internal.custom.retriable.exception",
-        OptionKind::String,
-        "Further errors to retry",
-        "Regular expression over error messages: a match is retried instead of failing the task.",
-    )
-    .check(checks::regex)
-    .unpublished(),
-    number(
-        "internal.offset.activity.monitor.interval.ms",
-        OptionKind::Long,
-        "600000",
-        0,
-        "Watch over the position (ms)",
-        "Milliseconds without a new position after which a warning is logged; 0 never warns.",
-    )
-    .range_text("A non-negative long value is expected")
-    .unpublished(),
+    shared("poll.dispatch.interval.ms"),
+    shared("internal.custom.retriable.exception"),
+    shared("internal.offset.activity.monitor.interval.ms"),
     option(
         "source.version.reported",
         OptionKind::String,

@@ -16,10 +16,6 @@ const fn list(name: &'static str, display: &'static str, doc: &'static str) -> O
     option(name, OptionKind::List, display, doc).importance(Importance::High).width(Width::Long)
 }
 
-const fn signal(name: &'static str, kind: OptionKind, display: &'static str, doc: &'static str) -> OptionDef {
-    option(name, kind, display, doc)
-}
-
 /// Options of the regex strategies that only concern tables.
 const fn key_of_topic(name: &'static str, kind: OptionKind) -> OptionDef {
     option(name, kind, name, "Accepted; keys of documents have no field but `id`, in Debezium as well.")
@@ -140,82 +136,19 @@ pub(super) const OPTIONS: &[OptionDef] = &[
     .check(topic_name_chars),
     shared("topic.heartbeat.name"),
     shared("topic.delimiter"),
-    option(
-        "topic.regex",
-        OptionKind::String,
-        "Topic regex",
-        "With a regex strategy of `topic.naming.strategy`: topics whose whole name it matches get the name that \
-         `topic.replacement` makes of it.",
-    )
-    .importance(Importance::Low)
-    .width(Width::Long)
-    .unpublished(),
-    option(
-        "topic.replacement",
-        OptionKind::String,
-        "Topic replacement",
-        "With a regex strategy: the new name of a topic, with groups of `topic.regex` as $1 or ${name}.",
-    )
-    .importance(Importance::Low)
-    .width(Width::Long)
-    .unpublished(),
+    shared("topic.regex"),
+    shared("topic.replacement"),
     key_of_topic("topic.key.enforce.uniqueness", OptionKind::Boolean),
     key_of_topic("topic.key.field.name", OptionKind::String),
     key_of_topic("topic.key.field.regex", OptionKind::String),
     key_of_topic("topic.key.field.replacement", OptionKind::String),
     shared("topic.cache.size").inert("names are kept per collection"),
     shared("topic.transaction"),
-    signal(
-        "signal.kafka.topic",
-        OptionKind::String,
-        "Signal topic",
-        "Topic of the channel `kafka`; its partition 0 is read. Default: <topic.prefix>-signal.",
-    )
-    .check(topic_name_chars),
-    signal(
-        "signal.kafka.bootstrap.servers",
-        OptionKind::String,
-        "Brokers of the signal topic",
-        "Default: the brokers of the node. Properties under `signal.consumer.` are those of the consumer.",
-    ),
-    signal(
-        "signal.kafka.groupId",
-        OptionKind::String,
-        "Group of the signal consumer",
-        "Under this group the place in the signal topic is stored.",
-    )
-    .default("kafka-signal"),
-    signal(
-        "signal.kafka.poll.timeout.ms",
-        OptionKind::Long,
-        "Poll timeout of the signal consumer",
-        "Accepted; see signal.poll.interval.ms.",
-    )
-    .at_least(0)
-    .inert("see signal.poll.interval.ms"),
-    signal(
-        "signal.file",
-        OptionKind::String,
-        "Signal file",
-        "File of the channel `file`, one JSON object per line. It is emptied as it is read, on whichever host runs the \
-         task.",
-    )
-    .default("file-signals.txt"),
-    signal(
-        "signal.emit.failure.max.retries",
-        OptionKind::Int,
-        "Retries of signal writes",
-        "How often an incremental snapshot tries again to write a watermark that the source refuses, before it is given \
-         up. A source that does not answer is waited for.",
-    )
-    .default("0")
-    .at_least(0),
-    signal(
-        "signal.emit.failure.backoff.ms",
-        OptionKind::Long,
-        "Delay between signal writes (ms)",
-        "Pause before such a retry.",
-    )
-    .default("10000")
-    .at_least(1),
+    shared("signal.kafka.topic"),
+    shared("signal.kafka.bootstrap.servers"),
+    shared("signal.kafka.groupId"),
+    shared("signal.kafka.poll.timeout.ms"),
+    shared("signal.file"),
+    shared("signal.emit.failure.max.retries"),
+    shared("signal.emit.failure.backoff.ms"),
 ];

@@ -71,12 +71,7 @@ pub static TABLE: OptionTable = OptionTable {
 };
 
 fn naming(s: &Settings) -> Vec<(&'static str, String)> {
-    naming_strategy(s).err().into_iter().collect()
-}
-
-fn naming_strategy(s: &Settings) -> Result<NamingStrategy, (&'static str, String)> {
-    let text = |name| s.text_or_empty(name);
-    NamingStrategy::new(text("topic.naming.strategy").trim(), text("topic.regex"), text("topic.replacement"))
+    NamingStrategy::from_settings(s).err().into_iter().collect()
 }
 
 fn spread(s: &Settings) -> Vec<(&'static str, String)> {

@@ -72,12 +72,9 @@ impl MongoEventRouter {
             let text = indented::canonical(payload)?;
             document.insert(&*self.payload, text);
         }
-        let mut fields: Vec<Field> = PLAIN.fields(&encoded(&document)?, name)?;
-        if let Some(name) = &self.timestamp
-            && let Some(field) = fields.iter_mut().find(|field| *field.name == **name)
-        {
+        if let Some(name) = &self.timestamp {
             match document.get(&**name) {
-                Some(Bson::Null) => {}
+                None | Some(Bson::Undefined | Bson::Null) => {}
                 Some(Bson::DateTime(date)) => {
                     let millis = date.timestamp_millis();
                     document.insert(&**name, millis);
@@ -93,12 +90,17 @@ impl MongoEventRouter {
                     )));
                 }
             }
+        }
+        let document = encoded(&document)?;
+        let mut fields: Vec<Field> = PLAIN.fields(&document, name)?;
+        let time = fields.iter_mut().find(|field| self.timestamp.as_deref() == Some(&*field.name));
+        if let Some(field) = time {
             field.schema = std::sync::Arc::new(Schema::int64().optional().named(TIME).versioned(1));
         }
         let mut schema = Schema::new(Type::Struct(fields));
         schema.name = name.map(Into::into);
         let schema = self.rows.shared(schema);
-        let values = PLAIN.values(&encoded(&document)?, schema.fields())?;
+        let values = PLAIN.values(&document, schema.fields())?;
         Ok(Datum::new(schema, Value::Struct(values)))
     }
 }

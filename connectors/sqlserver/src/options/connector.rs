@@ -1,8 +1,7 @@
 //! Options of snapshots, streaming and events that only this connector has, or has with other values.
 
-use thalweg_config::alias::SNAPSHOT_MODES;
 use thalweg_config::debezium::shared;
-use thalweg_config::rule::{boolean, topic_name_chars};
+use thalweg_config::rule::boolean;
 use thalweg_config::{Importance, OptionDef, OptionKind, Rule, Width};
 use thalweg_core::naming::NAMING_STRATEGIES;
 
@@ -32,28 +31,18 @@ const fn regexes(name: &'static str, display: &'static str, doc: &'static str) -
     option(name, OptionKind::List, display, doc).rule(Rule::Regexes).width(Width::Long).unpublished()
 }
 
-const fn signal(name: &'static str, kind: OptionKind, display: &'static str, doc: &'static str) -> OptionDef {
-    option(name, kind, display, doc).unpublished()
-}
-
-fn regex(text: &str) -> Result<(), String> {
-    fancy_regex::Regex::new(text).map(drop).map_err(|e| format!("A regular expression is expected, but {e}"))
-}
-
 pub(super) const OPTIONS: &[OptionDef] = &[
-    shared("snapshot.mode")
-        .one_of(&[
-            "always",
-            "initial_only",
-            "configuration_based",
-            "when_needed",
-            "initial",
-            "recovery",
-            "custom",
-            "no_data",
-            "when_needed_no_data",
-        ])
-        .value_aliases(SNAPSHOT_MODES),
+    shared("snapshot.mode").one_of(&[
+        "always",
+        "initial_only",
+        "configuration_based",
+        "when_needed",
+        "initial",
+        "recovery",
+        "custom",
+        "no_data",
+        "when_needed_no_data",
+    ]),
     option(
         "snapshot.isolation.mode",
         OptionKind::String,
@@ -107,15 +96,6 @@ pub(super) const OPTIONS: &[OptionDef] = &[
         "Transactions per iteration",
         "The most transactions that are read at once. 0: all that there are.",
     ),
-    number(
-        "poll.dispatch.interval.ms",
-        OptionKind::Long,
-        "0",
-        0,
-        "Dispatch interval (ms)",
-        "Accepted; batches are handed over as soon as they are there.",
-    )
-    .inert("batches are handed over as soon as they are there"),
     flag(
         "incremental.snapshot.option.recompile",
         "false",
@@ -130,15 +110,6 @@ pub(super) const OPTIONS: &[OptionDef] = &[
     )
     .default(NAMING_STRATEGIES[0])
     .rule(Rule::Class(&NAMING_STRATEGIES)),
-    option(
-        "topic.regex",
-        OptionKind::String,
-        "Topic regex",
-        "With a regex strategy: topics whose whole name it matches get another name.",
-    )
-    .unpublished(),
-    option("topic.replacement", OptionKind::String, "Topic replacement", "With a regex strategy: that name.")
-        .unpublished(),
     option("transaction.metadata.factory", OptionKind::Class, "Transaction metadata factory", "Only the default.")
         .default("io.debezium.pipeline.txmetadata.DefaultTransactionMetadataFactory")
         .rule(Rule::Class(&["io.debezium.pipeline.txmetadata.DefaultTransactionMetadataFactory"])),
@@ -154,52 +125,13 @@ pub(super) const OPTIONS: &[OptionDef] = &[
         .inert(NO_CLASSES),
     option("source.struct.version", OptionKind::String, "Version of source", "Accepted; there is one version.")
         .inert("there is one version of source"),
-    signal(
-        "signal.kafka.topic",
-        OptionKind::String,
-        "Signal topic",
-        "Topic of the channel `kafka`. Default: <topic.prefix>-signal.",
-    )
-    .check(topic_name_chars),
-    signal(
-        "signal.kafka.bootstrap.servers",
-        OptionKind::String,
-        "Brokers of the signal topic",
-        "Default: the brokers of the node. Properties under `signal.consumer.` are those of the consumer.",
-    ),
-    signal(
-        "signal.kafka.groupId",
-        OptionKind::String,
-        "Group of the signal consumer",
-        "Under this group the place in the topic is stored.",
-    )
-    .default("kafka-signal"),
-    signal(
-        "signal.kafka.poll.timeout.ms",
-        OptionKind::Long,
-        "Poll timeout of the signal consumer",
-        "Accepted; see signal.poll.interval.ms.",
-    )
-    .at_least(0)
-    .inert("see signal.poll.interval.ms"),
-    signal("signal.file", OptionKind::String, "Signal file", "File of the channel `file`, one JSON object per line.")
-        .default("file-signals.txt"),
-    signal(
-        "signal.emit.failure.max.retries",
-        OptionKind::Int,
-        "Retries of signal writes",
-        "How often a watermark that the server refuses is written again.",
-    )
-    .default("0")
-    .at_least(0),
-    signal(
-        "signal.emit.failure.backoff.ms",
-        OptionKind::Long,
-        "Delay between signal writes (ms)",
-        "Pause before such a retry.",
-    )
-    .default("10000")
-    .at_least(1),
+    shared("signal.kafka.topic").unpublished(),
+    shared("signal.kafka.bootstrap.servers").unpublished(),
+    shared("signal.kafka.groupId").unpublished(),
+    shared("signal.kafka.poll.timeout.ms").unpublished(),
+    shared("signal.file").unpublished(),
+    shared("signal.emit.failure.max.retries").unpublished(),
+    shared("signal.emit.failure.backoff.ms").unpublished(),
     regexes(
         "internal.capture.instance.include.list",
         "Include capture instances",
@@ -235,31 +167,6 @@ pub(super) const OPTIONS: &[OptionDef] = &[
     )
     .inert("tables are counted in any case")
     .unpublished(),
-    number(
-        "internal.offset.activity.monitor.interval.ms",
-        OptionKind::Long,
-        "600000",
-        0,
-        "Watch over the position (ms)",
-        "Milliseconds without a new position after which a warning is logged; 0 never warns.",
-    )
-    .unpublished(),
-    option(
-        "internal.custom.retriable.exception",
-        OptionKind::String,
-        "Further errors to retry",
-        "Regular expression over error messages: a match is retried instead of failing the task.",
-    )
-    .check(regex)
-    .unpublished(),
     flag("statistics.metrics.enabled", "true", "Quantiles of the lag", "Accepted; histograms are always kept.")
         .inert("histograms are always kept"),
-    option(
-        "custom.sanitize.pattern",
-        OptionKind::String,
-        "Names of secrets",
-        "Accepted; what names a secret is always hidden.",
-    )
-    .check(regex)
-    .inert("what names a secret is always hidden"),
 ];

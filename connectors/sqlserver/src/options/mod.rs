@@ -9,11 +9,11 @@ mod connection;
 mod connector;
 
 use thalweg_config::debezium::{DEBEZIUM_CHECKS, DEBEZIUM_COMMON, compose, composed_len};
-use thalweg_config::{OptionDef, OptionTable, Properties, Settings, Validation};
+use thalweg_config::{OptionDef, OptionTable, Properties, Settings, Validation, alias};
 use thalweg_core::naming::NamingStrategy;
 use thalweg_core::relational::column_mappers::ColumnMappers;
 use thalweg_core::relational::history::{HISTORY, HISTORY_CHECKS, HISTORY_PREFIXES};
-use thalweg_core::relational::options::{OPEN_PREFIXES, RELATIONAL, RELATIONAL_CHECKS};
+use thalweg_core::relational::options::{OPEN_PREFIXES, RELATIONAL, RELATIONAL_CHECKS, exclusive};
 use thalweg_core::relational::select_overrides::SelectOverrides;
 use thalweg_core::relational::table_id::TwoParts;
 
@@ -87,15 +87,10 @@ pub fn validate(properties: &Properties) -> Validation {
 
 /// Keys under the driver's prefixes that nobody reads.
 fn ignored(properties: &Properties) -> Vec<String> {
-    let known = |key: &str| {
-        let of_table = OPTIONS.iter().any(|option| option.name == key || option.aliases.contains(&key));
-        // Renamed for every connector, before options are looked up.
-        let renamed = ["database.server.name", "database.history"];
-        of_table || renamed.contains(&key) || key.starts_with("database.history.")
-    };
-    let keys = properties.iter().map(|(key, _)| key);
-    let of_driver = keys.filter(|key| DRIVER_PREFIXES.iter().any(|prefix| key.starts_with(prefix)));
-    of_driver.filter(|key| !known(key)).map(str::to_owned).collect()
+    let present = alias::canonical(properties, &TABLE).properties;
+    let of_driver = |key: &str| DRIVER_PREFIXES.iter().any(|prefix| key.starts_with(prefix));
+    let keys = present.iter().map(|(key, _)| key).filter(|key| of_driver(key) && TABLE.option(key).is_none());
+    keys.map(str::to_owned).collect()
 }
 
 fn databases(s: &Settings) -> Vec<(&'static str, String)> {
@@ -157,18 +152,12 @@ fn custom_modes(s: &Settings) -> Vec<(&'static str, String)> {
 }
 
 fn naming(s: &Settings) -> Vec<(&'static str, String)> {
-    naming_strategy(s).err().into_iter().collect()
-}
-
-fn naming_strategy(s: &Settings) -> Result<NamingStrategy, (&'static str, String)> {
-    let text = |name| s.text_or_empty(name);
-    NamingStrategy::new(text("topic.naming.strategy").trim(), text("topic.regex"), text("topic.replacement"))
+    NamingStrategy::from_settings(s).err().into_iter().collect()
 }
 
 fn capture_instances(s: &Settings) -> Vec<(&'static str, String)> {
-    const LISTS: (&str, &str) = ("internal.capture.instance.include.list", "internal.capture.instance.exclude.list");
-    let both = !s.list(LISTS.0).is_empty() && !s.list(LISTS.1).is_empty();
-    if both { vec![(LISTS.1, format!("\"{}\" is already specified", LISTS.0))] } else { Vec::new() }
+    let lists = ("internal.capture.instance.include.list", "internal.capture.instance.exclude.list");
+    exclusive(s, lists).into_iter().collect()
 }
 
 #[cfg(test)]
