@@ -71,6 +71,7 @@ impl Generation {
             offsets: self.run.offsets.clone(),
             cancel: self.cancel.child_token(),
             progress: self.memory.progress.clone(),
+            histories: self.run.histories.clone(),
             signals: self.run.signals.inbox(self.index),
         };
         self.run.source.open(&self.partition, context).await

@@ -10,6 +10,7 @@ use thalweg_config::Properties;
 use thalweg_config::provider::{Providers, Resolution};
 use thalweg_core::delivery::ProducerIdentity;
 use thalweg_core::position::{OffsetReader, SourcePartition};
+use thalweg_core::relational::history::{HistoryStores, LocalStores};
 use thalweg_core::signal::Followed;
 use thalweg_core::source::{SourceTask, TaskSpec};
 use thalweg_core::{Error, ErrorKind, Phase};
@@ -35,6 +36,7 @@ pub(crate) struct TaskRun {
     pub memory: Arc<UnitMemory>,
     pub settings: UnitSettings,
     pub signals: Signals,
+    pub histories: Arc<dyn HistoryStores>,
 }
 
 pub(crate) struct Opened {
@@ -92,7 +94,8 @@ pub(crate) async fn open(
         node,
     });
     let offsets = Arc::new(RememberedOffsets { memory: memory.clone(), stored });
-    let run = Arc::new(TaskRun { source, partitions, encoder: handle, offsets, memory, settings, signals });
+    let histories = Arc::new(LocalStores::default());
+    let run = Arc::new(TaskRun { source, partitions, encoder: handle, offsets, memory, settings, signals, histories });
     Ok(Opened { run, encoder, ready })
 }
 

@@ -580,6 +580,13 @@ pub const DEBEZIUM_COMMON: &[OptionDef] = &[
     .range_text("A non-negative long value is expected")
     .inert("batches are handed over as soon as they are there"),
     new(
+        "source.version.reported",
+        OptionKind::String,
+        CONNECTOR,
+        "Reported version",
+        "Text for the field `version` of `source`, for consumers that check it; unset reports the product's version.",
+    ),
+    new(
         "internal.custom.retriable.exception",
         OptionKind::String,
         CONNECTOR,

@@ -7,7 +7,9 @@
 //! streamed; `queue` carries batches from reader to encoder; `repstance` gives records the second message
 //! format, `transform` and `convert` turn them into bytes, `tolerance` says what happens to those that cannot
 //! be; `delivery` is the SPI towards Kafka and `ack` moves the position over the contiguous prefix of
-//! acknowledged messages. `progress` is what status and metrics read; `error` is the one error type.
+//! acknowledged messages. `progress` is what status and metrics read, `stillness` notices a
+//! position that does not move; `error` is the one error type, `event_failure` the reaction to an event without a
+//! record.
 //!
 //! It does not: connect to anything, know a database or a Kafka client, or run tasks.
 
@@ -16,6 +18,7 @@ pub mod convert;
 pub mod delivery;
 pub mod envelope;
 pub mod error;
+pub mod event_failure;
 pub mod filter;
 pub mod heartbeat;
 pub mod naming;
@@ -30,6 +33,7 @@ pub mod repstance;
 pub mod signal;
 pub mod snapshot;
 pub mod source;
+pub mod stillness;
 pub mod tolerance;
 pub mod transaction;
 pub mod transform;

@@ -286,6 +286,25 @@ impl NamingRules {
             cache_size: 10_000,
         }
     }
+
+    /// From the options that all connectors have.
+    ///
+    /// # Errors
+    /// Name and message of the option that is wrong.
+    pub fn from_settings(s: &Settings) -> Result<Self, (&'static str, String)> {
+        let text = |name: &str| s.text(name).map(str::trim).filter(|t| !t.is_empty()).map(str::to_owned);
+        Ok(Self {
+            delimiter: s.text_or_empty("topic.delimiter").to_owned(),
+            heartbeat_prefix: text("topic.heartbeat.prefix")
+                .or_else(|| text("heartbeat.topics.prefix"))
+                .unwrap_or_default(),
+            heartbeat_name: text("topic.heartbeat.name"),
+            transaction: s.text_or_empty("topic.transaction").to_owned(),
+            schema_names: NameAdjustment::from_option(s.text_or_empty("schema.name.adjustment.mode")),
+            strategy: NamingStrategy::from_settings(s)?,
+            ..Self::new(s.text_or_empty("topic.prefix"))
+        })
+    }
 }
 
 /// Names of one collection or table.

@@ -18,6 +18,7 @@ use crate::error::Result;
 use crate::position::{OffsetReader, Position, PositionCodec, SourcePartition};
 use crate::progress::PartitionProgress;
 use crate::record::Record;
+use crate::relational::history::HistoryStores;
 use crate::signal::{Channels, Inbox};
 use crate::transform::TransformClass;
 
@@ -132,6 +133,8 @@ pub struct PartitionContext {
     pub cancel: CancellationToken,
     /// Shared with status, metrics and the progress watch.
     pub progress: Arc<PartitionProgress>,
+    /// Where histories of structures are kept.
+    pub histories: Arc<dyn HistoryStores>,
     /// Signals from outside of the source; outlives generations.
     pub signals: Inbox,
 }

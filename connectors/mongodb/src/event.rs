@@ -16,11 +16,12 @@ use std::sync::Arc;
 
 use bytes::Bytes;
 use thalweg_core::envelope::{SnapshotMarker, SourceCommon, SourceTime, context_headers};
+use thalweg_core::event_failure::FailureMode;
 use thalweg_core::naming::TopicNaming;
 use thalweg_core::position::{OffsetMap, Position};
 use thalweg_core::record::{Datum, Headers, Record, Text, TextForm, Value};
-use thalweg_core::{Error, ErrorKind, Phase};
-use tracing::{debug, warn};
+use thalweg_core::{Error, Phase};
+use tracing::warn;
 
 use crate::change::{self, Change, Operation};
 use crate::extended_json::{self, Writer};
@@ -28,10 +29,10 @@ use crate::fields::{FieldError, FieldRules};
 use crate::filter::NamespaceFilter;
 use crate::key::{NoKey, id_of, key_text};
 use crate::namespace::Namespace;
-use crate::options::{FailureMode, MongoConfig, PipelineOrder, SkippedOperations};
+use crate::options::{MongoConfig, PipelineOrder, SkippedOperations};
 use crate::position::{self, MongoPosition, Positions, lsid_text};
 use crate::raw::{Element, Malformed, kind};
-use crate::schema::{Collection, Collections, envelope, naming_rules, source};
+use crate::schema::{Collection, Collections, envelope, source};
 use crate::transaction::Transactions;
 
 /// Short name in `source` and headers.
@@ -161,7 +162,7 @@ impl Decoder {
             transactions: config
                 .events
                 .transactions
-                .then(|| Transactions::new(TopicNaming::new(naming_rules(config)).transaction())),
+                .then(|| Transactions::new(TopicNaming::new(config.naming.clone()).transaction())),
             snapshot_state: None,
             last: Position::default(),
             reading: None,
@@ -569,15 +570,7 @@ impl Decoder {
     /// What the configuration says about an event without a record.
     fn failed(&mut self, origin: &Origin<'_>, error: &Unusable) -> Result<(), Error> {
         self.failures += 1;
-        match self.on_failure {
-            FailureMode::Fail => {
-                let message = format!("Error while processing event at {origin}");
-                return Err(Error::new(ErrorKind::ValueInvalid, origin.phase, message).because(error));
-            }
-            FailureMode::Warn => warn!(at = %origin, %error, "an event that cannot be processed is left out"),
-            FailureMode::Skip => debug!(at = %origin, %error, "an event that cannot be processed is left out"),
-        }
-        Ok(())
+        self.on_failure.take(origin, origin.phase, error)
     }
 }
 

@@ -382,7 +382,7 @@ fn an_event_without_key_follows_the_failure_mode() {
     keyless.insert("documentKey", doc! {"region": "eu"});
     let keyless = bytes(&keyless);
     let error = decoder(&[]).change(&keyless, NOW, &mut Vec::new()).unwrap_err();
-    assert_eq!(error.kind, ErrorKind::ValueInvalid);
+    assert_eq!(error.kind, thalweg_core::ErrorKind::ValueInvalid);
     assert!(
         error
             .message

@@ -11,8 +11,8 @@ use std::time::{Duration, Instant};
 
 use async_trait::async_trait;
 use bytes::Bytes;
-use fancy_regex::Regex;
 use thalweg_core::envelope::SourceTime;
+use thalweg_core::event_failure::Passing;
 use thalweg_core::heartbeat::Heartbeat;
 use thalweg_core::naming::TopicNaming;
 use thalweg_core::notification::{Notice, Notifier};
@@ -21,7 +21,8 @@ use thalweg_core::progress::{PartitionProgress, SnapshotProgress};
 use thalweg_core::record::Record;
 use thalweg_core::snapshot::{Advance, Copied};
 use thalweg_core::source::{Batch, PartitionContext, PartitionReader, TaskSpec};
-use thalweg_core::{Error, ErrorKind, Phase, Policy};
+use thalweg_core::stillness::Stillness;
+use thalweg_core::{Error, ErrorKind, Phase};
 use tokio::sync::mpsc;
 use tokio::task::JoinHandle;
 use tokio_util::sync::{CancellationToken, DropGuard};
@@ -38,7 +39,6 @@ use crate::place::place_of;
 use crate::position::MongoPosition;
 use crate::pump::{Part, Pump};
 use crate::reply::{BadReply, Documents};
-use crate::schema::naming_rules;
 use crate::split::Fragments;
 
 /// Between two lines about a snapshot in the log.
@@ -98,8 +98,7 @@ pub(crate) struct MongoReader {
     batch_size: usize,
     /// A batch ends behind the event with which it has so many bytes; zero = no limit.
     batch_bytes: usize,
-    /// Messages that turn a failure into a retry.
-    retriable: Option<Regex>,
+    passing: Passing,
     work: Work,
     held: Option<Held>,
     /// Collections of which something was read in this snapshot.
@@ -114,7 +113,7 @@ pub(crate) struct MongoReader {
     /// A snapshot was taken, or it was told that there is none.
     told: bool,
     reported: Instant,
-    stillness: Stillness,
+    stillness: Stillness<Bytes>,
     finished: bool,
 }
 
@@ -148,7 +147,7 @@ impl MongoReader {
         progress: Arc<PartitionProgress>,
     ) -> Self {
         let (pump, feed) = source;
-        let topic = TopicNaming::new(naming_rules(config)).heartbeat();
+        let topic = TopicNaming::new(config.naming.clone()).heartbeat();
         Self {
             feed,
             pump: Some(pump),
@@ -162,7 +161,7 @@ impl MongoReader {
             notifier: config.notifier.clone(),
             batch_size: config.batch_size,
             batch_bytes: config.batch_bytes,
-            retriable: config.retriable.clone(),
+            passing: config.passing.clone(),
             work: Work::Nothing,
             held: None,
             begun: HashSet::new(),
@@ -172,7 +171,7 @@ impl MongoReader {
             streaming: false,
             told: false,
             reported: Instant::now(),
-            stillness: Stillness::new(config.position_watch),
+            stillness: Stillness::new(config.position_watch, Instant::now()),
             finished: false,
         }
     }
@@ -237,7 +236,7 @@ impl MongoReader {
                 Ok(if skipped { self.tell(vec![Notice::initial("SKIPPED")]) } else { None })
             }
             Feed::Changes(reply) => {
-                self.stillness.see(reply.token.as_ref());
+                self.stillness.see(reply.token.clone(), Instant::now());
                 self.work = Work::Changes { documents: reply.documents, token: reply.token };
                 Ok(None)
             }
@@ -586,16 +585,6 @@ impl MongoReader {
         );
     }
 
-    /// The user may know better which failures pass.
-    fn judged(&self, mut error: Error) -> Error {
-        let matches = |text: &str| self.retriable.as_ref().is_some_and(|r| r.is_match(text).unwrap_or(false));
-        let named = matches(&error.message) || error.causes.iter().any(|c| matches(c));
-        if named && error.policy() != Policy::Retry {
-            error.kind = ErrorKind::SourceBusy;
-        }
-        error
-    }
-
     /// Why the pump has ended without saying so.
     async fn without_a_word(&mut self) -> Error {
         let ended = match self.pump.take() {
@@ -668,7 +657,7 @@ impl PartitionReader for MongoReader {
     async fn next(&mut self) -> Result<Batch, Error> {
         let next = self.next_batch().await;
         PartitionProgress::count(&self.progress.events_failed, self.decoder.take_failures());
-        next.map_err(|error| self.judged(error))
+        next.map_err(|error| self.passing.judge(error))
     }
 
     fn finished(&self) -> bool {
@@ -693,33 +682,6 @@ impl PartitionReader for MongoReader {
             && tokio::time::timeout(deadline, &mut pump).await.is_err()
         {
             pump.abort();
-        }
-    }
-}
-
-/// Notices a position that has not moved for long, though every answer of a healthy server moves it.
-struct Stillness {
-    /// Zero: off.
-    limit: Duration,
-    since: Instant,
-    token: Option<Bytes>,
-}
-
-impl Stillness {
-    fn new(limit: Duration) -> Self {
-        Self { limit, since: Instant::now(), token: None }
-    }
-
-    fn see(&mut self, token: Option<&Bytes>) {
-        if self.token.as_ref() != token {
-            self.token = token.cloned();
-            self.since = Instant::now();
-        } else if !self.limit.is_zero() && self.since.elapsed() >= self.limit {
-            warn!(
-                seconds = self.limit.as_secs(),
-                "the position has not moved, this may indicate the connector is no longer receiving events"
-            );
-            self.since = Instant::now();
         }
     }
 }

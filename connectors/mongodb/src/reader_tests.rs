@@ -104,7 +104,7 @@ async fn a_panic_beside_the_reader_is_an_error_that_says_where() {
     reader.ad_hoc.read("shop.orders".to_owned(), async { panic!("stepped on it") });
     let error = reader.next().await.unwrap_err();
     assert_eq!(error.message, "reading a chunk of shop.orders panicked: stepped on it");
-    assert_eq!(error.policy(), Policy::Fatal);
+    assert_eq!(error.policy(), thalweg_core::Policy::Fatal);
 
     let (out, mut reader) = self::reader(&[]);
     reader.pump = Some(tokio::spawn(async move {

@@ -8,7 +8,7 @@ use std::sync::{Arc, LazyLock};
 
 use thalweg_core::Error;
 use thalweg_core::envelope::{json_text, source_schema, transaction_block};
-use thalweg_core::naming::{NameAdjustment, NamingRules, TopicNaming};
+use thalweg_core::naming::TopicNaming;
 use thalweg_core::record::Schema;
 
 use crate::extended_json::push_lossy;
@@ -58,26 +58,13 @@ pub struct Collections {
     scratch: Vec<u8>,
 }
 
-/// The naming rules of a configuration.
-pub fn naming_rules(config: &MongoConfig) -> NamingRules {
-    NamingRules {
-        delimiter: config.topics.delimiter.clone(),
-        heartbeat_prefix: config.topics.heartbeat_prefix.clone(),
-        heartbeat_name: config.topics.heartbeat_name.clone(),
-        transaction: config.topics.transaction.clone(),
-        strategy: config.topics.strategy.clone(),
-        schema_names: NameAdjustment::from_option(&config.events.schema_name_adjustment),
-        ..NamingRules::new(config.topic_prefix.clone())
-    }
-}
-
 impl Collections {
     /// `per_shard`: events name the replica set they come from.
     pub fn new(config: &MongoConfig, filter: Arc<NamespaceFilter>, per_shard: bool) -> Self {
         Self {
             filter,
             fields: config.events.fields.clone(),
-            naming: TopicNaming::new(naming_rules(config)),
+            naming: TopicNaming::new(config.naming.clone()),
             source: Arc::new(mongo_source(per_shard)),
             known: HashMap::new(),
             last: None,

@@ -44,7 +44,14 @@ fn is_of(record: &Seen, collection: &str) -> bool {
     record.value["source"]["collection"] == collection
 }
 
-impl Run {
+/// What these tests ask of a run.
+trait AdHocRun {
+    async fn reads(&mut self, collection: &str, n: usize) -> Result<Vec<Seen>>;
+    async fn notices(&mut self, n: usize) -> Result<Vec<Json>>;
+    async fn is_over(&mut self) -> Result<()>;
+}
+
+impl AdHocRun for Run {
     /// Records of a collection until so many of them were read; everything else is passed by.
     async fn reads(&mut self, collection: &str, n: usize) -> Result<Vec<Seen>> {
         let mut found = Vec::new();

@@ -4,6 +4,8 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 use std::time::Duration;
 
+use thalweg_core::envelope::SourceTime;
+use thalweg_core::relational::cell::Cell;
 use thalweg_core::relational::column::Column;
 use thalweg_core::relational::table::Table;
 use thalweg_core::relational::table_id::TableId;
@@ -13,8 +15,9 @@ use crate::errors::Fault;
 use crate::instance::{CaptureInstance, Captured};
 use crate::link::{Parameter, SqlLink};
 use crate::lsn::Lsn;
+use crate::select;
 use crate::statement::{self, Statements, only};
-use crate::types::{Described, columns};
+use crate::types::{self, Described, columns};
 
 /// Pause of the capture job where it cannot be asked for.
 const CAPTURE_INTERVAL: Duration = Duration::from_secs(5);
@@ -70,6 +73,13 @@ pub async fn database_name(link: &mut SqlLink, name: &str) -> Result<String, Fau
         ))
     })?;
     get::<&str>(&row, 0).map(str::to_owned)
+}
+
+/// A table of users', and its object.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Listed {
+    pub id: TableId,
+    pub object: i32,
 }
 
 /// Questions about one database.
@@ -181,6 +191,44 @@ impl Catalogue {
             all.entry(get(row, 0)?).or_default().push(Captured { ordinal: small(row, 2)?, column });
         }
         Ok(all)
+    }
+
+    /// Tables that users made, by name.
+    pub async fn tables(&self, link: &mut SqlLink) -> Result<Vec<Listed>, Fault> {
+        let mut tables = Vec::new();
+        for row in &link.rows(&self.statements.tables(), &[]).await? {
+            let id = TableId::new(Some(&self.database), Some(get(row, 0)?), get(row, 1)?);
+            tables.push(Listed { id, object: get(row, 2)? });
+        }
+        Ok(tables)
+    }
+
+    /// Tables of which changes are captured.
+    pub async fn enabled_objects(&self, link: &mut SqlLink) -> Result<BTreeSet<i32>, Fault> {
+        let rows = link.rows(&self.statements.enabled_objects(), &[]).await?;
+        rows.iter().map(|row| get(row, 0)).collect()
+    }
+
+    /// # Errors
+    /// The user may not read what was captured, or nothing is.
+    pub async fn has_access(&self, link: &mut SqlLink) -> Result<(), Fault> {
+        if link.rows(&self.statements.help(), &[]).await?.is_empty() {
+            // Nothing that the user may see: then the catalogue itself has to be readable.
+            self.enabled_objects(link).await?;
+        }
+        Ok(())
+    }
+
+    /// How many rows a table has.
+    pub async fn count(&self, link: &mut SqlLink, table: &TableId) -> Result<u64, Fault> {
+        small(&only(link.rows(&select::count(table), &[]).await?, "a count")?, 0)
+    }
+
+    /// The server's clock; ours if it cannot be read.
+    pub async fn now(&self, link: &mut SqlLink) -> Result<SourceTime, Fault> {
+        let row = only(link.rows(select::NOW, &[]).await?, "a time")?;
+        let cell = row.into_iter().next().map_or(Ok(Cell::Null), types::cell).map_err(Fault::Answer)?;
+        Ok(types::instant(&cell).unwrap_or_else(SourceTime::now))
     }
 
     /// The structure of a table, with those of its columns that `keeps` names. `None`: the table is gone.

@@ -89,7 +89,8 @@ fn is_touched(mask: Option<&[u8]>, ordinal: usize) -> bool {
     mask.and_then(byte).unwrap_or(true)
 }
 
-fn size(cell: &Cell) -> usize {
+/// Approximate bytes in memory.
+pub(crate) fn size(cell: &Cell) -> usize {
     size_of::<Cell>()
         + match cell {
             Cell::Text(text) => text.as_str().len(),
@@ -136,13 +137,7 @@ pub fn row(instance: &CaptureInstance, has_command: bool, row: Row) -> Result<Op
         bytes += size(&cell);
         cells.push(cell);
     }
-    let time = match types::cell(next()?).map_err(|what| about(&what))? {
-        Cell::ZonedTimestamp(at) => {
-            let utc = at.local.nanos() - i128::from(at.offset_seconds) * 1_000_000_000;
-            i64::try_from(utc).ok().map(SourceTime::from_nanos)
-        }
-        _ => None,
-    };
+    let time = types::instant(&types::cell(next()?).map_err(|what| about(&what))?);
     let command = match has_command.then(&mut next).transpose()? {
         Some(ColumnData::I32(command)) => command,
         _ => None,

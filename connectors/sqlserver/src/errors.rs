@@ -21,12 +21,15 @@ pub enum Fault {
     Login(Duration),
     /// The server sent us from one address to the next without end.
     Routing,
+    /// The connection was lost inside of a transaction.
+    Transaction,
     /// Certificates to trust cannot be read; the text names the property.
     TrustStore(String),
     /// An answer that is not the one that was asked for.
     Answer(String),
-    /// A list of the configuration cannot be decided for a name.
-    Filter(Error),
+    /// Already worded: a list of the configuration that cannot be decided for a name, a history that cannot be
+    /// written.
+    Final(Error),
     /// Changes that do not fit together: reading them again would not help.
     Damaged(String),
 }
@@ -94,9 +97,11 @@ impl Fault {
                 Class::Other if said.class() >= 20 => Class::Connect,
                 class => class,
             },
-            Self::Client(ClientError::Io { .. } | ClientError::Tls(_)) | Self::Routing => Class::Connect,
+            Self::Client(ClientError::Io { .. } | ClientError::Tls(_)) | Self::Routing | Self::Transaction => {
+                Class::Connect
+            }
             Self::Statement(_) | Self::Login(_) => Class::Timeout,
-            Self::TrustStore(_) | Self::Filter(_) => Class::Config,
+            Self::TrustStore(_) | Self::Final(_) => Class::Config,
             Self::Damaged(_) => Class::Damaged,
             Self::Client(_) | Self::Answer(_) => Class::Other,
         }
@@ -106,14 +111,15 @@ impl Fault {
     pub fn leaves_connection(&self) -> bool {
         match self {
             Self::Client(ClientError::Server(said)) => said.class() < 20 && said.code() != 596,
-            Self::Answer(_) | Self::Damaged(_) | Self::Filter(_) => true,
-            Self::Client(_) | Self::Statement(_) | Self::Login(_) | Self::Routing | Self::TrustStore(_) => false,
+            Self::Answer(_) | Self::Damaged(_) | Self::Final(_) => true,
+            Self::Client(_) | Self::Statement(_) | Self::Login(_) => false,
+            Self::Routing | Self::Transaction | Self::TrustStore(_) => false,
         }
     }
 
     /// The error as a task reports it. `about`: the server or the database.
     pub fn error(&self, about: &str, phase: Phase) -> Error {
-        if let Self::Filter(error) = self {
+        if let Self::Final(error) = self {
             return error.clone();
         }
         let (class, said) = (self.class(), self.to_string());
@@ -173,13 +179,20 @@ impl fmt::Display for Fault {
             Self::Statement(limit) => write!(f, "The query has timed out. It took more than {} ms.", limit.as_millis()),
             Self::Login(limit) => write!(f, "no connection came about within {} ms", limit.as_millis()),
             Self::Routing => f.write_str("the server names another address each time, and none of them serves"),
-            Self::Filter(error) => error.fmt(f),
+            Self::Transaction => f.write_str("it was lost before the transaction ended"),
+            Self::Final(error) => error.fmt(f),
             Self::TrustStore(text) | Self::Answer(text) | Self::Damaged(text) => f.write_str(text),
         }
     }
 }
 
 impl std::error::Error for Fault {}
+
+impl From<Error> for Fault {
+    fn from(error: Error) -> Self {
+        Self::Final(error)
+    }
+}
 
 impl From<ClientError> for Fault {
     fn from(error: ClientError) -> Self {

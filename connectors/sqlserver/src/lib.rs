@@ -12,7 +12,11 @@
 
 pub mod catalogue;
 pub mod change;
+mod check;
+mod connector;
 pub mod errors;
+mod feed;
+mod history;
 pub mod instance;
 pub mod link;
 pub mod literal;
@@ -22,8 +26,18 @@ pub mod offsets;
 pub mod options;
 pub mod pace;
 mod pages;
+mod plan;
 pub mod position;
+mod pump;
+mod reader;
+pub mod recorder;
+pub mod select;
+mod snapshot;
+pub mod source_block;
 pub mod statement;
 pub mod stream;
+mod task;
 pub mod transaction_end;
 pub mod types;
+
+pub use connector::SqlServerConnector;

@@ -2,8 +2,9 @@
 //!
 //! One statement runs at a time. What is read outside of a transaction may be asked for again: a connection that
 //! turns out to be dead is replaced, once, and the statement repeated, so that a closed socket between two looks
-//! for changes costs nobody a restart. [`SqlLink::rows`] does so by itself, [`SqlLink::page`] leaves it to its
-//! caller. A server that stays away is the caller's matter, too.
+//! for changes costs nobody a restart. [`SqlLink::rows`] does so by itself, [`SqlLink::ask`] leaves it to its
+//! caller. Inside of a transaction nothing is repeated: it is gone with its connection. A server that stays away is
+//! the caller's matter, too.
 //!
 //! Cancel-safe: a connection whose answer was not read to its end is thrown away, because the client cannot
 //! find its place in the answer again: servers acknowledge a cancellation in a message of its own, which the
@@ -16,7 +17,7 @@ use std::time::Duration;
 use futures::TryStreamExt;
 use thalweg_core::pkcs12::{self, Purpose};
 use tiberius::error::{Error as ClientError, IoErrorKind};
-use tiberius::{AuthMethod, Client, ColumnData, EncryptionLevel, QueryItem, Row, SqlBrowser, ToSql};
+use tiberius::{AuthMethod, Client, ColumnData, EncryptionLevel, QueryItem, QueryStream, Row, SqlBrowser, ToSql};
 use tokio::net::TcpStream;
 use tokio_util::compat::{Compat, TokioAsyncWriteCompatExt};
 
@@ -71,12 +72,15 @@ pub struct SqlLink {
     /// To begin in; `None`: the user's own.
     database: Option<String>,
     session: Option<Session>,
+    /// The last answer was read to its end: see the header.
+    is_clean: bool,
+    in_transaction: bool,
 }
 
 impl SqlLink {
     /// Nothing is connected yet.
     pub fn new(config: Arc<ConnectionConfig>, database: Option<&str>) -> Self {
-        Self { config, database: database.map(str::to_owned), session: None }
+        Self { config, database: database.map(str::to_owned), session: None, is_clean: true, in_transaction: false }
     }
 
     /// The server, for messages.
@@ -93,56 +97,90 @@ impl SqlLink {
     /// # Errors
     /// The server refuses it, takes too long, or cannot be reached.
     pub async fn rows(&mut self, statement: &str, parameters: &[Parameter]) -> Result<Vec<Row>, Fault> {
-        let was_connected = self.session.is_some();
-        let mut rows = Vec::new();
-        match self.all(statement, parameters, &mut rows).await {
+        let may_repeat = self.session.is_some() && !self.in_transaction;
+        match self.all(statement, parameters).await {
             // A connection that had worked before is gone.
-            Err(fault) if was_connected && fault.class() == Class::Connect => {
+            Err(fault) if may_repeat && fault.class() == Class::Connect => {
                 tracing::info!(server = self.describe(), error = %fault, "a lost connection is replaced");
-                rows.clear();
-                self.all(statement, parameters, &mut rows).await?;
+                self.all(statement, parameters).await
             }
-            result => result?,
+            result => result,
+        }
+    }
+
+    async fn all(&mut self, statement: &str, parameters: &[Parameter]) -> Result<Vec<Row>, Fault> {
+        let mut answer = self.ask(statement, parameters).await?;
+        let mut rows = Vec::new();
+        while let Some(row) = answer.next().await? {
+            rows.push(row);
         }
         Ok(rows)
     }
 
-    async fn all(&mut self, statement: &str, parameters: &[Parameter], rows: &mut Vec<Row>) -> Result<(), Fault> {
-        let keep = |row| {
-            rows.push(row);
-            Ok(true)
-        };
-        self.page(statement, parameters, keep).await
-    }
-
-    /// Hands over the rows of the first result of a statement that reads, until `take` has enough (false): the
-    /// rest then stays on the server, and the next statement has a new connection. One try, on the connection
-    /// that there is or on a new one: whoever took rows knows what to ask for again.
+    /// Runs a statement whose rows come one by one. One try, on the connection that there is or on a new one:
+    /// whoever took rows knows what to ask for again. In a transaction only on its own connection.
     ///
     /// # Errors
-    /// As [`SqlLink::rows`], and those of `take`.
-    pub async fn page(
-        &mut self,
-        statement: &str,
-        parameters: &[Parameter],
-        mut take: impl FnMut(Row) -> Result<bool, Fault> + Send,
-    ) -> Result<(), Fault> {
-        // Taken out until the answer is read to its end: see the header.
-        let mut session = match self.session.take() {
-            Some(session) => session,
-            None => self.connect().await?,
+    /// As [`SqlLink::rows`].
+    pub async fn ask(&mut self, statement: &str, parameters: &[Parameter]) -> Result<Answer<'_>, Fault> {
+        if !self.is_clean {
+            self.session = None;
+        }
+        if self.session.is_none() {
+            if self.in_transaction {
+                return Err(Fault::Transaction);
+            }
+            self.session = Some(self.connect().await?);
+        }
+        self.is_clean = false;
+        let limit = self.config.query_timeout;
+        let Self { session: Some(session), is_clean, .. } = self else { return Err(Fault::Transaction) };
+        let refs: Vec<&dyn ToSql> = parameters.iter().map(|parameter| parameter as &dyn ToSql).collect();
+        let asked = async {
+            match refs.is_empty() {
+                true => session.simple_query(statement).await,
+                false => session.query(statement, &refs).await,
+            }
         };
-        let work = run(&mut session, statement, parameters, &mut take);
-        let result = match self.config.query_timeout {
-            Some(limit) => tokio::time::timeout(limit, work).await.unwrap_or(Err(Fault::Statement(limit))),
-            None => work.await,
-        };
-        let is_usable = match &result {
-            Ok(is_read) => *is_read,
-            Err(fault) => fault.leaves_connection(),
-        };
-        self.session = is_usable.then_some(session);
-        result.map(drop)
+        match limited(limit, asked).await {
+            Ok(items) => Ok(Answer { items, is_clean, limit }),
+            Err(fault) => {
+                *is_clean = fault.leaves_connection();
+                Err(fault)
+            }
+        }
+    }
+
+    /// Runs statements that give no rows.
+    ///
+    /// # Errors
+    /// As [`SqlLink::ask`]; also for a failure of a statement behind the first one.
+    pub async fn run(&mut self, statements: &str) -> Result<(), Fault> {
+        self.all(statements, &[]).await.map(drop)
+    }
+
+    /// Begins a transaction with `statements`. Until [`SqlLink::end`] nothing runs on another connection.
+    ///
+    /// # Errors
+    /// As [`SqlLink::run`]; no transaction is open then.
+    pub async fn begin(&mut self, statements: &str) -> Result<(), Fault> {
+        // What a session had set is not to count in this one.
+        self.session = None;
+        self.is_clean = true;
+        self.run(statements).await?;
+        self.in_transaction = true;
+        Ok(())
+    }
+
+    /// Ends the transaction with `statements`, and its connection with it: settings of the session go too.
+    ///
+    /// # Errors
+    /// As [`SqlLink::run`]; the transaction is over in any case.
+    pub async fn end(&mut self, statements: &str) -> Result<(), Fault> {
+        let ended = self.run(statements).await;
+        self.in_transaction = false;
+        self.is_clean = false;
+        ended
     }
 
     async fn connect(&self) -> Result<Session, Fault> {
@@ -163,25 +201,41 @@ impl SqlLink {
     }
 }
 
-/// False: `take` had enough before the end of the answer.
-async fn run(
-    session: &mut Session,
-    statement: &str,
-    parameters: &[Parameter],
-    take: &mut (dyn FnMut(Row) -> Result<bool, Fault> + Send),
-) -> Result<bool, Fault> {
-    let refs: Vec<&dyn ToSql> = parameters.iter().map(|parameter| parameter as &dyn ToSql).collect();
-    let mut answer = match refs.is_empty() {
-        true => session.simple_query(statement).await?,
-        false => session.query(statement, &refs).await?,
-    };
-    while let Some(item) = answer.try_next().await? {
-        let QueryItem::Row(row) = item else { continue };
-        if row.result_index() == 0 && !take(row)? {
-            return Ok(false);
+/// The rows of the first result, as they come. Dropped before its end, an answer costs its connection.
+pub struct Answer<'l> {
+    items: QueryStream<'l>,
+    is_clean: &'l mut bool,
+    limit: Option<Duration>,
+}
+
+impl Answer<'_> {
+    /// The next row; `None` behind the last. The server may take `database.query.timeout.ms` for each.
+    ///
+    /// # Errors
+    /// As [`SqlLink::rows`]; nothing follows then.
+    pub async fn next(&mut self) -> Result<Option<Row>, Fault> {
+        loop {
+            match limited(self.limit, self.items.try_next()).await {
+                Ok(Some(QueryItem::Row(row))) if row.result_index() == 0 => return Ok(Some(row)),
+                Ok(Some(_)) => {}
+                Ok(None) => {
+                    *self.is_clean = true;
+                    return Ok(None);
+                }
+                Err(fault) => {
+                    *self.is_clean = fault.leaves_connection();
+                    return Err(fault);
+                }
+            }
         }
     }
-    Ok(true)
+}
+
+async fn limited<T>(limit: Option<Duration>, work: impl Future<Output = Result<T, ClientError>>) -> Result<T, Fault> {
+    match limit {
+        Some(limit) => Ok(tokio::time::timeout(limit, work).await.map_err(|_| Fault::Statement(limit))??),
+        None => Ok(work.await?),
+    }
 }
 
 /// Follows the server to wherever it sends us.

@@ -17,6 +17,9 @@ impl Lsn {
     /// Below every record of a log. `fn_cdc_get_min_lsn` says so for a capture instance that it does not know.
     pub const ZERO: Self = Self([0; 10]);
 
+    /// Above every record of a log.
+    pub const MAX: Self = Self([0xff; 10]);
+
     pub const fn new(bytes: [u8; 10]) -> Self {
         Self(bytes)
     }

@@ -46,6 +46,31 @@ pub fn check_partition(partition: &Map<String, Json>) -> Result<(), String> {
     Err("a partition is {\"server\": <topic.prefix>, \"database\": <name>}, the latter not with database.dbname".into())
 }
 
+/// Whether a task of a connector with these databases looks for a position of the partition.
+///
+/// # Errors
+/// Why none does.
+pub fn check_owner(
+    partition: &SourcePartition,
+    prefix: &str,
+    databases: &[String],
+    layout: Layout,
+) -> Result<(), String> {
+    let map = partition.to_map();
+    let text = |name: &str| map.get(name).and_then(Json::as_str);
+    if text(SERVER) != Some(prefix) {
+        return Err(format!("no task looks for it: the server is named {prefix} (topic.prefix)"));
+    }
+    match text(DATABASE) {
+        // Databases are compared as the server does it: mostly without regard to case.
+        Some(name) if databases.iter().any(|database| database.eq_ignore_ascii_case(name)) => Ok(()),
+        Some(name) => Err(format!("no task looks for it: database {name} is not captured")),
+        None if databases.len() == 1 => Ok(()),
+        None if layout == Layout::Single => Ok(()),
+        None => Err("no task looks for it: with several databases a partition names one".to_owned()),
+    }
+}
+
 /// A position that is stored.
 #[derive(Debug)]
 pub struct Found {

@@ -67,24 +67,24 @@ impl Pages {
         let (instance, has_command, most) = (self.instance.clone(), self.query.has_commands(), self.rows);
         let (mut page, mut last, mut count, mut bytes) = (VecDeque::new(), None, 0, 0);
         let mut is_cut = false;
-        link.page(&statement, &parameters, |row| {
+        let mut answer = link.ask(&statement, &parameters).await?;
+        while let Some(row) = answer.next().await? {
             count += 1;
             let Some(row) = change::row(&instance, has_command, row)? else {
                 tracing::error!(table = %instance.table, "Skipping change as its LSN is NULL which is not expected");
-                return Ok(true);
+                continue;
             };
             let ChangeRow { commit, change, command, .. } = row;
             let key = Some(Key { commit, change, command, code: row.code as i32 });
             if bytes >= PAGE_BYTES && key != last {
                 is_cut = true;
-                return Ok(false);
+                break;
             }
             last = key;
             bytes += row.bytes;
             page.push_back(row);
-            Ok(true)
-        })
-        .await?;
+        }
+        drop(answer);
         // Rows without a place do not move it: a page of nothing else would come again for ever.
         self.ended = (count < most && !is_cut) || last.is_none();
         if is_cut {

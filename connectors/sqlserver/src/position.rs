@@ -102,6 +102,24 @@ impl SqlServerPosition {
         Self { snapshot: Some(kind), completed, ..self }
     }
 
+    /// The same place, of whose snapshot nothing is delivered yet.
+    #[must_use]
+    pub fn undelivered(self) -> Self {
+        Self { undelivered: true, ..self }
+    }
+
+    /// The same place, with all of its snapshot told.
+    #[must_use]
+    pub fn completed(self) -> Self {
+        Self { completed: self.snapshot.is_some(), undelivered: false, ..self }
+    }
+
+    /// The same place, as if no snapshot had been there.
+    #[must_use]
+    pub fn past_snapshot(self) -> Self {
+        Self { snapshot: None, completed: false, undelivered: false, ..self }
+    }
+
     /// The same place, with this transaction open.
     #[must_use]
     pub fn within(self, transaction: Option<&[u8]>) -> Self {
@@ -129,8 +147,18 @@ impl SqlServerPosition {
         &self.others
     }
 
+    /// The bytes of a position behind so many rows of a place, with an open transaction and other members of the
+    /// offset ([`shared`]): without making the readable form first, once for each change.
+    pub fn behind(place: Place, serial: i64, transaction: Option<&[u8]>, beside: Option<Arc<[u8]>>) -> Position {
+        let transaction = transaction.map(Bytes::copy_from_slice);
+        Self { transaction, ..Self::at(place, serial) }.encode_with(beside)
+    }
+
     pub fn encode(&self) -> Position {
-        let beside = if self.others.is_empty() { None } else { serde_json::to_vec(&self.others).ok().map(Arc::from) };
+        self.encode_with(shared(&self.others))
+    }
+
+    fn encode_with(&self, beside: Option<Arc<[u8]>>) -> Position {
         let mut out = BytesMut::with_capacity(30 + self.transaction.as_ref().map_or(0, Bytes::len));
         let kind = |kind: SnapshotKind| KINDS.iter().position(|(known, _)| *known == kind).map_or(0, |at| at + 1);
         let set = |is_set: bool, bit: u8| if is_set { bit } else { 0 };
@@ -227,6 +255,11 @@ impl SqlServerPosition {
         position.others = others.map(|(name, value)| (name.clone(), value.clone())).collect();
         Ok(position)
     }
+}
+
+/// Members of an offset as positions hold them; `None`: there are none.
+pub fn shared(others: &OffsetMap) -> Option<Arc<[u8]>> {
+    if others.is_empty() { None } else { serde_json::to_vec(others).ok().map(Arc::from) }
 }
 
 fn unreadable(name: &str, value: &Json, expected: &str) -> String {

@@ -36,6 +36,11 @@ impl Statements {
         Self { db: quoted(database), name: text(database) }
     }
 
+    /// In brackets.
+    pub(crate) fn db(&self) -> &str {
+        &self.db
+    }
+
     /// The newest number that was captured; null before the first.
     pub fn max_lsn(&self) -> String {
         format!("SELECT {}.sys.fn_cdc_get_max_lsn()", self.db)
@@ -145,6 +150,16 @@ impl Statements {
                 self.db
             ),
         }
+    }
+
+    /// Capture instances that the user may read.
+    pub fn help(&self) -> String {
+        format!("EXEC {}.sys.sp_cdc_help_change_data_capture", self.db)
+    }
+
+    /// Tables that are captured, by object.
+    pub fn enabled_objects(&self) -> String {
+        format!("SELECT DISTINCT source_object_id FROM {}.cdc.change_tables", self.db)
     }
 
     pub fn jobs(&self) -> String {

@@ -46,6 +46,8 @@ pub enum Step {
     Structure {
         kind: ChangeKind,
         table: Arc<Table>,
+        /// The first commit for which it counts.
+        since: Lsn,
     },
     /// A window without changes: all up to this commit is read.
     Quiet(Lsn),
@@ -267,11 +269,11 @@ impl ChangeStream {
         }
         let (mut kept, any) = (Vec::new(), !found.is_empty());
         for instance in found {
-            let passes = self.selection.instances.passes(&instance.name).map_err(Fault::Filter)?;
+            let passes = self.selection.instances.passes(&instance.name)?;
             if !passes {
                 continue;
             }
-            if self.selection.tables.captures(&instance.table).map_err(Fault::Filter)? {
+            if self.selection.tables.captures(&instance.table)? {
                 kept.push(instance);
             } else {
                 tracing::info!(table = %instance.table, "CDC is enabled for table but the table is not on connector's table include list");
@@ -309,7 +311,7 @@ impl ChangeStream {
     /// A table that nothing is known of.
     async fn create(&mut self, instance: &CaptureInstance) -> Result<(), Fault> {
         match self.read_structure(instance).await? {
-            Some(table) => self.tell(ChangeKind::Create, table),
+            Some(table) => self.tell(ChangeKind::Create, table, instance.start),
             None => tracing::warn!(table = %instance.table, "a captured table is gone: its changes have no structure"),
         }
         Ok(())
@@ -323,8 +325,8 @@ impl ChangeStream {
                 Some(known) if **known == table => {
                     tracing::info!(table = %instance.table, "Migration skipped, no table schema changes detected.");
                 }
-                Some(_) => self.tell(ChangeKind::Alter, table),
-                None => self.tell(ChangeKind::Create, table),
+                Some(_) => self.tell(ChangeKind::Alter, table, instance.start),
+                None => self.tell(ChangeKind::Create, table, instance.start),
             }
         }
         self.settled.insert(instance.object);
@@ -338,9 +340,9 @@ impl ChangeStream {
         self.catalogue.table(&mut self.link, &instance.table, instance.source_object, keeps).await
     }
 
-    fn tell(&mut self, kind: ChangeKind, table: Table) {
+    fn tell(&mut self, kind: ChangeKind, table: Table, since: Lsn) {
         self.known.put(table.clone());
-        self.ready.push_back(Step::Structure { kind, table: Arc::new(table) });
+        self.ready.push_back(Step::Structure { kind, table: Arc::new(table), since });
     }
 
     /// Reads on in the window.

@@ -4,6 +4,7 @@
 //! and lengths. `sql_variant` and `vector` have nothing that stands for them: such columns are left out.
 
 use bytes::Bytes;
+use thalweg_core::envelope::SourceTime;
 use thalweg_core::record::Text;
 use thalweg_core::relational::cell::{Cell, Decimal};
 use thalweg_core::relational::column::{Column, ColumnDefault, jdbc};
@@ -245,6 +246,13 @@ fn datetimeoffset(value: tiberius::time::DateTimeOffset) -> Result<ZonedTimestam
     let offset_seconds = i32::from(value.offset()) * 60;
     let utc = datetime2(value.datetime2())?;
     Ok(ZonedTimestamp { local: shifted(utc, offset_seconds)?, offset_seconds })
+}
+
+/// A point in time, if it is one that 64 bits of nanoseconds can say.
+pub(crate) fn instant(cell: &Cell) -> Option<SourceTime> {
+    let Cell::ZonedTimestamp(at) = cell else { return None };
+    let utc = at.local.nanos() - i128::from(at.offset_seconds) * 1_000_000_000;
+    i64::try_from(utc).ok().map(SourceTime::from_nanos)
 }
 
 /// So many seconds later.

@@ -153,20 +153,17 @@ async fn an_error_of_the_server_leaves_the_connection() {
 }
 
 #[tokio::test]
-async fn a_page_ends_where_the_reader_has_enough() {
+async fn an_answer_ends_where_the_reader_has_enough() {
     let mut lab = Lab::start().await;
     lab.sql("CREATE TABLE dbo.t (n int)").await;
     lab.sql("INSERT dbo.t VALUES (1), (2), (3), (4)").await;
     let mut link = link(&lab.config(&[]), Some("shop"));
     let many = "SELECT a.n FROM dbo.t a, dbo.t b, dbo.t c, dbo.t d, dbo.t e, dbo.t f, dbo.t g";
-    let mut rows = 0;
-    link.page(many, &[], |_| {
-        rows += 1;
-        Ok(rows < 10)
-    })
-    .await
-    .unwrap();
-    assert_eq!(rows, 10);
+    let mut answer = link.ask(many, &[]).await.unwrap();
+    for _ in 0..10 {
+        assert!(answer.next().await.unwrap().is_some());
+    }
+    drop(answer);
     assert_eq!(one(&mut link).await.unwrap(), 1, "on another connection");
 }
 

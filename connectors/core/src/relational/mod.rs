@@ -6,8 +6,8 @@
 //! say (`temporal` for dates and times), and `column_mappers` change those as the user's rules want it
 //! (`mapping`, `digest`). `schema_builder` makes the `table_schema` of a table, with which `event` turns changes
 //! of rows into records. `history` keeps what structures were at which position, and `schema_change` tells
-//! consumers of their changes. `options` has what a user chooses, `select_overrides` the
-//! user's statements for snapshots.
+//! consumers of their changes. `options` has what a user chooses, `snapshot_mode` what a start reads,
+//! `select_overrides` the user's statements for it, and `marks` says of each row where in a snapshot it stands.
 //!
 //! It does not: know a database product, connect to one, or run tasks.
 
@@ -21,6 +21,7 @@ pub mod event;
 mod fixture;
 pub mod history;
 mod mapping;
+pub mod marks;
 pub mod message_key;
 pub mod modes;
 pub mod moment;
@@ -28,6 +29,7 @@ pub mod options;
 pub mod schema_builder;
 pub mod schema_change;
 pub mod select_overrides;
+pub mod snapshot_mode;
 pub mod table;
 pub mod table_filter;
 pub mod table_id;

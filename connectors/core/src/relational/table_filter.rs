@@ -100,9 +100,15 @@ impl TableFilter {
     /// # Errors
     /// An expression that cannot be decided for a name.
     pub fn captures(&self, id: &TableId) -> Result<bool> {
-        if self.is_signals(id) {
-            return Ok(true);
-        }
+        Ok(self.is_signals(id) || self.is_listed(id)?)
+    }
+
+    /// Whether the lists let the table pass: one for signals is captured in any case, but not told unless it is
+    /// listed, too.
+    ///
+    /// # Errors
+    /// As [`TableFilter::captures`].
+    pub fn is_listed(&self, id: &TableId) -> Result<bool> {
         if self.is_builtin.is_some_and(|is_builtin| is_builtin(id)) {
             return Ok(false);
         }

@@ -8,11 +8,11 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use bson::Document;
-use fancy_regex::Regex;
 use sha2::{Digest, Sha256};
 use thalweg_config::rule::split_plain_list;
 use thalweg_config::{Parsed, Properties, Secret, Settings};
-use thalweg_core::naming::NamingStrategy;
+use thalweg_core::event_failure::{FailureMode, Passing};
+use thalweg_core::naming::NamingRules;
 use thalweg_core::notification::Notifier;
 use thalweg_core::position::hex;
 use thalweg_core::signal::Channels;
@@ -39,15 +39,14 @@ pub struct MongoConfig {
     pub signals: SignalConfig,
     pub notifier: Notifier,
     pub events: EventConfig,
-    pub topics: TopicConfig,
+    pub naming: NamingRules,
     /// Heartbeat records; zero = none.
     pub heartbeat_interval: Duration,
     /// Records per batch.
     pub batch_size: usize,
     /// Bytes behind which a batch ends, `max.queue.size.in.bytes`; zero = no limit.
     pub batch_bytes: usize,
-    /// Messages that turn a failure into a retry.
-    pub retriable: Option<Regex>,
+    pub passing: Passing,
     /// Captured collections at the start: most allowed, and whether more is an error.
     pub guardrail: Option<Guardrail>,
     /// `internal.log.position.check.enable`.
@@ -215,8 +214,6 @@ pub struct EventConfig {
     pub tombstones: bool,
     pub skipped: SkippedOperations,
     pub extended_headers: bool,
-    /// `none`, `avro` or `avro_unicode`.
-    pub schema_name_adjustment: String,
     /// `source.version`.
     pub reported_version: Arc<str>,
     pub on_failure: FailureMode,
@@ -229,25 +226,6 @@ pub struct SkippedOperations {
     pub create: bool,
     pub update: bool,
     pub delete: bool,
-}
-
-/// Reaction to an event that cannot be made into a record.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum FailureMode {
-    Fail,
-    Warn,
-    Skip,
-}
-
-#[derive(Debug, Clone)]
-pub struct TopicConfig {
-    pub delimiter: String,
-    pub heartbeat_prefix: String,
-    /// Full name of the heartbeat topic, if set.
-    pub heartbeat_name: Option<String>,
-    /// Last part of the name of the transaction topic.
-    pub transaction: String,
-    pub strategy: NamingStrategy,
 }
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -306,33 +284,17 @@ impl MongoConfig {
                 tombstones: s.bool("tombstones.on.delete") && !repstance::is_chosen(raw),
                 skipped: skipped(s.list("skipped.operations")),
                 extended_headers: s.bool("extended.headers.enabled"),
-                schema_name_adjustment: s.text_or_empty("schema.name.adjustment.mode").to_owned(),
                 reported_version: text("source.version.reported")
                     .unwrap_or_else(|| env!("CARGO_PKG_VERSION").to_owned())
                     .into(),
-                on_failure: match s.text_or_empty("event.processing.failure.handling.mode") {
-                    "warn" => FailureMode::Warn,
-                    "skip" | "ignore" => FailureMode::Skip,
-                    _ => FailureMode::Fail,
-                },
+                on_failure: FailureMode::from_settings(s),
                 transactions: s.bool("provide.transaction.metadata"),
             },
-            topics: TopicConfig {
-                delimiter: s.text_or_empty("topic.delimiter").to_owned(),
-                heartbeat_prefix: text("topic.heartbeat.prefix")
-                    .or_else(|| text("heartbeat.topics.prefix"))
-                    .unwrap_or_default(),
-                heartbeat_name: text("topic.heartbeat.name"),
-                transaction: s.text_or_empty("topic.transaction").to_owned(),
-                strategy: NamingStrategy::from_settings(s)
-                    .map_err(|(name, text)| Error::config(format!("{name}: {text}")))?,
-            },
+            naming: NamingRules::from_settings(s).map_err(|(name, text)| Error::config(format!("{name}: {text}")))?,
             heartbeat_interval: s.millis("heartbeat.interval.ms"),
             batch_size: count(s, "max.batch.size"),
             batch_bytes: count(s, "max.queue.size.in.bytes"),
-            retriable: text("internal.custom.retriable.exception").map(|t| Regex::new(&t)).transpose().map_err(
-                |e| Error::config("internal.custom.retriable.exception is not a regular expression").because(&e),
-            )?,
+            passing: Passing::from_settings(s)?,
             guardrail: (s.int("guardrail.collections.max") > 0).then(|| Guardrail {
                 max: count(s, "guardrail.collections.max"),
                 fail: s.text_or_empty("guardrail.collections.limit.action") == "fail",

@@ -204,12 +204,7 @@ pub(super) const OPTIONS: &[OptionDef] = &[
     shared("poll.dispatch.interval.ms"),
     shared("internal.custom.retriable.exception"),
     shared("internal.offset.activity.monitor.interval.ms"),
-    option(
-        "source.version.reported",
-        OptionKind::String,
-        "Reported version",
-        "Text for the field `version` of `source`, for consumers that check it; unset reports the product's version.",
-    ),
+    shared("source.version.reported"),
     flag(
         "skip.messages.without.change",
         "false",

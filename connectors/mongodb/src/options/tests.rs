@@ -2,6 +2,7 @@
 use std::time::Duration;
 
 use thalweg_config::Properties;
+use thalweg_core::event_failure::FailureMode;
 use thalweg_core::snapshot::Strategy;
 
 use super::*;
@@ -143,7 +144,7 @@ fn missing_and_malformed_values() {
 fn strategies_for_the_names_of_topics() {
     let strategy = |name: &str| format!("io.debezium.schema.{name}TopicNamingStrategy");
     let topic = |more: &[(&str, &str)]| {
-        let naming = thalweg_core::naming::TopicNaming::new(crate::schema::naming_rules(&config(more)));
+        let naming = thalweg_core::naming::TopicNaming::new(config(more).naming);
         naming.collection(&["d", "a_1"]).topic.to_string()
     };
     let unicode = strategy("DefaultUnicode");
@@ -283,7 +284,7 @@ fn post_processors_are_refused_with_advice() {
 fn transaction_metadata_by_the_built_in_factory_only() {
     let config = config(&[("provide.transaction.metadata", "true"), ("topic.transaction", "tx")]);
     assert!(config.events.transactions);
-    assert_eq!(config.topics.transaction, "tx");
+    assert_eq!(config.naming.transaction, "tx");
     let built_in = "io.debezium.pipeline.txmetadata.DefaultTransactionMetadataFactory";
     assert_eq!(errors(&[("transaction.metadata.factory", built_in)]), Vec::<String>::new());
     let found = errors(&[("transaction.metadata.factory", "com.example.Factory")]);
@@ -363,7 +364,7 @@ fn defaults_as_typed_values() {
     assert_eq!(parsed.snapshot.mode, SnapshotMode::Initial);
     assert_eq!(parsed.batch_size, 2048);
     assert_eq!(parsed.events.on_failure, FailureMode::Fail);
-    assert_eq!(parsed.topics.heartbeat_prefix, "__debezium-heartbeat");
+    assert_eq!(parsed.naming.heartbeat_prefix, "__debezium-heartbeat");
     assert_eq!(parsed.guardrail, None);
 }
 
@@ -388,7 +389,7 @@ fn values_that_are_taken_apart() {
     assert_eq!(parsed.cursor.pipeline, [bson::doc! {"$match": {"operationType": "insert"}}]);
     assert_eq!(parsed.cursor.oversize, Oversize::Skip(42));
     assert_eq!(parsed.events.skipped, SkippedOperations { create: true, update: false, delete: true });
-    assert_eq!(parsed.topics.heartbeat_prefix, "hb");
+    assert_eq!(parsed.naming.heartbeat_prefix, "hb");
     assert_eq!(parsed.guardrail, Some(Guardrail { max: 5, fail: true }));
 }
 

@@ -7,11 +7,15 @@ use std::time::Duration;
 
 use thalweg_config::{Properties, Secret, Settings};
 use thalweg_core::Error;
+use thalweg_core::event_failure::Passing;
+use thalweg_core::notification::Notifier;
 use thalweg_core::relational::event::SkippedOperations;
+use thalweg_core::relational::history::HistoryConfig;
 use thalweg_core::relational::table_filter::{NameLists, TableFilter};
 use thalweg_core::relational::table_id::{NameForm, TableId};
+use thalweg_core::signal::Channels;
 
-use super::validate;
+use super::{EventConfig, SnapshotConfig, validate};
 use crate::offsets::Layout;
 
 /// Longest pause between two looks for changes.
@@ -26,9 +30,38 @@ pub struct SqlServerConfig {
     pub layout: Layout,
     /// As the user spells them.
     pub databases: Vec<String>,
+    /// They are in `database.names`, not in `database.dbname`.
+    pub databases_are_listed: bool,
     pub connection: ConnectionConfig,
     pub tables: TableLists,
     pub stream: StreamConfig,
+    pub snapshot: SnapshotConfig,
+    pub events: EventConfig,
+    pub history: HistoryConfig,
+    pub signals: SignalConfig,
+    pub notifier: Notifier,
+    /// Heartbeat records; zero: none.
+    pub heartbeat_interval: Duration,
+    /// `heartbeat.action.query`.
+    pub heartbeat_query: Option<String>,
+    /// Records per batch.
+    pub batch_size: usize,
+    /// Bytes behind which a batch ends; zero: no limit.
+    pub batch_bytes: usize,
+    pub passing: Passing,
+    /// Tables that may be captured at the start, and whether more are an error.
+    pub guardrail: Option<(usize, bool)>,
+    /// Warn when the position has not moved for so long; zero: never.
+    pub position_watch: Duration,
+}
+
+/// What is listened to beside changes.
+#[derive(Debug, Clone)]
+pub struct SignalConfig {
+    pub channels: Channels,
+    /// Further attempts to write a watermark, and the pause between them.
+    pub retries: u32,
+    pub pause: Duration,
 }
 
 #[derive(Debug, Clone)]
@@ -146,26 +179,47 @@ impl SqlServerConfig {
         let validation = validate(properties);
         match Error::invalid_config(&validation) {
             Some(error) => Err(error),
-            None => Ok(Self::from_settings(&validation.settings)),
+            None => Self::from_settings(&validation.settings, properties),
         }
     }
 
-    fn from_settings(s: &Settings) -> Self {
+    fn from_settings(s: &Settings, properties: &Properties) -> Result<Self, Error> {
+        let number = |name: &str| usize::try_from(s.int(name)).unwrap_or(0);
         let mut databases = s.list("database.names").to_vec();
         let by_names = !databases.is_empty();
         databases.extend(text(s, "database.dbname"));
-        Self {
+        let layout = match s.text_or_empty("sqlserver.legacy.naming") {
+            "always" => Layout::Single,
+            "auto" if !by_names => Layout::Single,
+            _ => Layout::ByDatabase,
+        };
+        Ok(Self {
             topic_prefix: s.text_or_empty("topic.prefix").into(),
-            layout: match s.text_or_empty("sqlserver.legacy.naming") {
-                "always" => Layout::Single,
-                "auto" if !by_names => Layout::Single,
-                _ => Layout::ByDatabase,
-            },
+            layout,
             databases,
+            databases_are_listed: by_names,
             connection: connection(s),
             tables: tables(s),
             stream: stream(s),
-        }
+            snapshot: SnapshotConfig::new(s, properties)?,
+            events: EventConfig::new(s, properties, layout)?,
+            history: HistoryConfig::new(s, properties),
+            signals: SignalConfig {
+                channels: Channels::of(s),
+                retries: u32::try_from(s.int("signal.emit.failure.max.retries")).unwrap_or(0),
+                pause: s.millis("signal.emit.failure.backoff.ms"),
+            },
+            notifier: Notifier::of(s),
+            heartbeat_interval: s.millis("heartbeat.interval.ms"),
+            heartbeat_query: text(s, "heartbeat.action.query"),
+            batch_size: number("max.batch.size"),
+            batch_bytes: number("max.queue.size.in.bytes"),
+            passing: Passing::from_settings(s)?,
+            guardrail: Some(number("guardrail.collections.max"))
+                .filter(|max| *max > 0)
+                .map(|max| (max, s.text_or_empty("guardrail.collections.limit.action") == "fail")),
+            position_watch: s.millis("internal.offset.activity.monitor.interval.ms"),
+        })
     }
 }
 

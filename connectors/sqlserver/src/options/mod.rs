@@ -7,6 +7,8 @@
 mod config;
 mod connection;
 mod connector;
+mod events;
+mod snapshot;
 
 use thalweg_config::debezium::{DEBEZIUM_CHECKS, DEBEZIUM_COMMON, compose, composed_len};
 use thalweg_config::{OptionDef, OptionTable, Properties, Settings, Validation, alias};
@@ -18,6 +20,8 @@ use thalweg_core::relational::select_overrides::SelectOverrides;
 use thalweg_core::relational::table_id::TwoParts;
 
 pub use config::*;
+pub use events::EventConfig;
+pub use snapshot::{Included, Isolation, SnapshotConfig, TableOrder};
 
 const OWN: [OptionDef; composed_len(connection::OPTIONS, connector::OPTIONS)] =
     compose(connection::OPTIONS, connector::OPTIONS);

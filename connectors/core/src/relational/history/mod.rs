@@ -6,6 +6,7 @@
 //!
 //! It does not: parse statements, or know how positions of a source compare.
 
+mod config;
 mod file;
 mod memory;
 mod options;
@@ -13,6 +14,7 @@ mod record;
 mod recover;
 mod store;
 
+pub use config::{HistoryConfig, HistoryStores, LocalStores};
 pub use file::FileHistory;
 pub use memory::MemoryHistory;
 pub use options::{HISTORY, HISTORY_CHECKS, HISTORY_PREFIXES, HistoryPlace};

@@ -9,7 +9,7 @@ use bytes::Bytes;
 use crate::error::Result;
 
 #[async_trait]
-pub trait HistoryStore: Send {
+pub trait HistoryStore: Send + Sync {
     /// What it is, for messages: `topic hist.s1`.
     fn describe(&self) -> String;
 
