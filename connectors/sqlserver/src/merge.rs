@@ -31,13 +31,6 @@ impl Merge {
         Self { heads: tables.iter().map(|_| None).collect(), tables, heap: BinaryHeap::new(), due }
     }
 
-    /// Leaves out what is left of a capture instance that is gone.
-    pub(crate) fn forget(&mut self, instance: &str) {
-        let gone = |at: usize| *self.tables[at].instance.name == *instance;
-        self.due.retain(|at| !gone(*at));
-        self.heap.retain(|Reverse((_, _, at))| !gone(*at));
-    }
-
     /// The next change, with a serial of zero. Dropping the future loses nothing.
     ///
     /// # Errors

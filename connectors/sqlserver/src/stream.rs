@@ -181,14 +181,18 @@ impl ChangeStream {
         self.instances.iter().flatten().find(is_gone).map(|instance| instance.name.clone())
     }
 
+    /// Reads the window again, from what was told last, with the instances that there are then: another instance of
+    /// the table may have what this one was to tell.
     fn forget(&mut self, instance: &str) {
         tracing::info!(database = %self.catalogue.database, "Table is no longer captured with capture instance {instance}");
-        if let Some(instances) = &mut self.instances {
-            instances.retain(|known| *known.name != *instance);
-        }
-        self.due.retain(|known| *known.name != *instance);
-        if let Some(window) = &mut self.window {
-            window.merge.forget(instance);
+        self.instances = None;
+        self.due.clear();
+        self.held = None;
+        if self.window.take().is_some_and(|window| window.told) {
+            self.read = self.at.0.commit;
+            self.behind = false;
+            self.resumed = self.at;
+            self.again = 0;
         }
     }
 

@@ -41,6 +41,25 @@ async fn an_instance_that_is_left_out_takes_nothing_over() {
     assert_eq!(shown(&steps), all);
 }
 
+/// The newer instance goes while its window is read, before a row of it was told: the older one tells them.
+#[tokio::test]
+async fn sql_17_what_a_dropped_instance_had_to_tell_the_other_one_tells() {
+    let mut lab = Lab::start().await;
+    altered(&mut lab).await;
+    let mut stream = lab.stream(&[("streaming.fetch.size", "1")]);
+    let mut seen = Vec::new();
+    for _ in 0..2 {
+        seen.push(stream.next().await.unwrap());
+    }
+    lab.sql("EXEC sys.sp_cdc_disable_table N'dbo', N'b', N'b_v2'").await;
+    seen.extend(drain(&mut stream).await);
+    let told = shown(&seen);
+    let of = |text: &str| told.iter().filter(|step| step.starts_with(text)).count();
+    for row in ["b +10,x", "b +11,x", "b +100,x", "b +1000,x", "b +1001,x"] {
+        assert_eq!(of(row), 1, "{row}: {told:?}");
+    }
+}
+
 #[tokio::test]
 async fn t_21_a_second_instance_that_comes_while_streaming() {
     let mut lab = Lab::start().await;

@@ -17,7 +17,7 @@ use thalweg_core::relational::column_mappers::ColumnMappers;
 use thalweg_core::relational::history::{HISTORY, HISTORY_CHECKS, HISTORY_PREFIXES};
 use thalweg_core::relational::options::{OPEN_PREFIXES, RELATIONAL, RELATIONAL_CHECKS, exclusive};
 use thalweg_core::relational::select_overrides::SelectOverrides;
-use thalweg_core::relational::table_id::TwoParts;
+use thalweg_core::relational::table_id::{TableId, TwoParts};
 
 pub use config::*;
 pub use events::EventConfig;
@@ -59,6 +59,7 @@ pub static TABLE: OptionTable = OptionTable {
         custom_modes,
         naming,
         capture_instances,
+        signal_tables,
         DEBEZIUM_CHECKS[0],
         DEBEZIUM_CHECKS[1],
         RELATIONAL_CHECKS[0],
@@ -157,6 +158,16 @@ fn custom_modes(s: &Settings) -> Vec<(&'static str, String)> {
 
 fn naming(s: &Settings) -> Vec<(&'static str, String)> {
     NamingStrategy::from_settings(s).err().into_iter().collect()
+}
+
+/// A name that is not whole would be the name of no table, and its signals would be taken for rows.
+fn signal_tables(s: &Settings) -> Vec<(&'static str, String)> {
+    let fault = |name: &String| match TableId::parse(name, TwoParts::SchemaAndTable) {
+        Ok(id) if id.catalog().is_some() => None,
+        Ok(_) => Some(format!("'{name}' is not whole: <database>.<schema>.<table> is expected")),
+        Err(error) => Some(error.to_string()),
+    };
+    s.list("signal.data.collection").iter().filter_map(fault).map(|text| ("signal.data.collection", text)).collect()
 }
 
 fn capture_instances(s: &Settings) -> Vec<(&'static str, String)> {
