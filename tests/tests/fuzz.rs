@@ -10,8 +10,10 @@ mod targets;
 
 type Target = (&'static str, fn(&[u8]));
 
-const TARGETS: [Target; 5] = [
+const TARGETS: [Target; 7] = [
     ("bson_to_json", targets::bson_to_json::run),
+    ("column_default", targets::column_default::run),
+    ("log_position", targets::log_position::run),
     ("pipeline", targets::pipeline::run),
     ("properties", targets::properties::run),
     ("resume_token", targets::resume_token::run),

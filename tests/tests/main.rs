@@ -24,5 +24,6 @@ mod shared;
 mod signals;
 mod spine;
 mod spread;
+mod sqlserver;
 mod stopping;
 mod transactions;

@@ -20,6 +20,7 @@ fn the_option_reference_is_current() -> Result<()> {
         ("connector-kafka.md", &thalweg_kafka::CONNECTOR_OPTIONS),
         ("converter-avro.md", avro.options),
         ("mongodb.md", &thalweg_mongodb::options::TABLE),
+        ("sqlserver.md", &thalweg_sqlserver::options::TABLE),
     ];
     let mut pages: Vec<(&str, String)> = tables.iter().map(|(file, table)| (*file, markdown(table))).collect();
     pages.push(("transforms.md", transforms()));

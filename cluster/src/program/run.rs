@@ -13,6 +13,7 @@ use thalweg_config::Properties;
 use thalweg_config::node::{LogFormat, WorkerConfig, process_environment};
 use thalweg_kafka::{EmbeddedBroker, KafkaSinks, cluster_id};
 use thalweg_mongodb::MongoDbConnector;
+use thalweg_sqlserver::SqlServerConnector;
 use tokio::signal::unix::{SignalKind, signal};
 use tokio::sync::watch;
 use tokio_util::sync::CancellationToken;
@@ -56,6 +57,7 @@ async fn serve(arguments: RunArguments) -> Result<()> {
 pub fn registry(config: &WorkerConfig) -> Registry {
     Registry::new(Arc::new(KafkaSinks::new(config.properties.clone())), config.providers.clone())
         .with(Arc::new(MongoDbConnector::new()))
+        .with(Arc::new(SqlServerConnector::new()))
 }
 
 fn stop_on_signals(stop: CancellationToken) -> Result<()> {

@@ -51,12 +51,17 @@ pub struct Notice {
 impl Notice {
     /// About a snapshot of everything, at the start or by a blocking signal.
     pub fn initial(kind: &'static str) -> Self {
-        Self { id: None, aggregate: INITIAL, kind, data: Vec::new() }
+        Self::about(INITIAL, kind)
     }
 
     /// About an incremental snapshot; `id` is that of its signal.
     pub fn incremental(kind: &'static str, id: Option<String>) -> Self {
         Self { id, aggregate: INCREMENTAL, kind, data: Vec::new() }
+    }
+
+    /// About what only one kind of source has.
+    pub fn about(aggregate: &'static str, kind: &'static str) -> Self {
+        Self { id: None, aggregate, kind, data: Vec::new() }
     }
 
     #[must_use]

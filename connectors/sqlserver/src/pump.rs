@@ -273,7 +273,7 @@ impl Pump {
                     let position = SqlServerPosition::at(Place::at_commit(Some(*since)), 0);
                     history.record(*kind, table, &position, Some("N/A"), &self.filter).await?;
                 }
-                Step::Quiet(_) => {}
+                Step::Quiet(_) | Step::Superseded(_) => {}
             }
             steps.push(step);
         }

@@ -31,6 +31,8 @@ use tracing::Instrument;
 
 use crate::change::size;
 use crate::feed::Feed;
+use crate::instance::CaptureInstance;
+use crate::lsn::Lsn;
 use crate::options::SqlServerConfig;
 use crate::position::{Place, SqlServerPosition};
 use crate::pump::Pump;
@@ -85,6 +87,12 @@ pub(crate) struct SqlServerReader {
     told: bool,
     reported: Instant,
     stillness: Stillness<Position>,
+    /// `topic.prefix`.
+    server: Arc<str>,
+    /// Capture instances that others follow, until everything of them is stored.
+    superseded: Vec<Arc<CaptureInstance>>,
+    /// The last commit that is stored, while anybody asks.
+    stored: Option<Lsn>,
     finished: bool,
 }
 
@@ -118,6 +126,9 @@ impl SqlServerReader {
             told: false,
             reported: now,
             stillness: Stillness::new(config.position_watch, now),
+            server: config.topic_prefix.clone(),
+            superseded: Vec::new(),
+            stored: None,
             finished: false,
         }
     }
@@ -314,10 +325,12 @@ impl SqlServerReader {
                     self.counted(&mut batch, records, 1, 0);
                 }
                 Step::Quiet(commit) => self.recorder.move_to(Place::at_commit(Some(commit)), 0),
+                Step::Superseded(instance) => self.superseded.push(instance),
                 Step::Idle => {}
             }
         }
         self.count(batch.events);
+        self.tell_of_handovers(&mut batch);
         if let Some(source_ms) = source_ms {
             self.progress.changes_read(now.ms, source_ms);
         }
@@ -326,6 +339,24 @@ impl SqlServerReader {
         }
         self.close(&mut batch);
         Ok((!batch.records.is_empty() || batch.progress.is_some()).then_some(batch))
+    }
+
+    /// A capture instance may be dropped once everything up to its end is stored.
+    fn tell_of_handovers(&mut self, batch: &mut Batch) {
+        let Some(stored) = self.stored else { return };
+        let is_over = |instance: &Arc<CaptureInstance>| instance.stop.is_some_and(|stop| stop <= stored);
+        let over: Vec<_> = self.superseded.extract_if(.., |instance| is_over(instance)).collect();
+        for instance in over {
+            let text = |lsn: Option<Lsn>| lsn.map(|lsn| lsn.to_string()).unwrap_or_default();
+            let notice = Notice::about("Capture Instance", "COMPLETED")
+                .with("server", &*self.server)
+                .with("database", instance.table.catalog().unwrap_or_default())
+                .with("capture_instance", &*instance.name)
+                .with("start_lsn", text(Some(instance.start)))
+                .with("stop_lsn", text(instance.stop))
+                .with("commit_lsn", text(Some(stored)));
+            self.notice(notice, &self.recorder.last().clone(), batch);
+        }
     }
 
     fn count(&mut self, events: usize) {
@@ -402,6 +433,14 @@ impl PartitionReader for SqlServerReader {
 
     fn finished(&self) -> bool {
         self.finished
+    }
+
+    fn durable(&mut self, position: &Position) {
+        if !self.superseded.is_empty()
+            && let Some(position) = SqlServerPosition::decode(position)
+        {
+            self.stored = position.place.commit;
+        }
     }
 
     async fn close(mut self: Box<Self>, deadline: Duration) {

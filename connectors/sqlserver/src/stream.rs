@@ -49,6 +49,8 @@ pub enum Step {
         /// The first commit for which it counts.
         since: Lsn,
     },
+    /// Another capture instance has the changes of this one's table from its `stop` on.
+    Superseded(Arc<CaptureInstance>),
     /// A window without changes: all up to this commit is read.
     Quiet(Lsn),
     /// There is nothing new.
@@ -97,6 +99,8 @@ pub struct ChangeStream {
     due: VecDeque<Arc<CaptureInstance>>,
     /// Change tables whose structure is known.
     settled: BTreeSet<i32>,
+    /// Change tables of which it was told that others follow.
+    superseded: BTreeSet<i32>,
     window: Option<Window>,
     /// Waits for structures that count before it.
     held: Option<Change>,
@@ -130,6 +134,7 @@ impl ChangeStream {
             instances: None,
             due: VecDeque::new(),
             settled: BTreeSet::new(),
+            superseded: BTreeSet::new(),
             window: None,
             held: None,
             ready: VecDeque::new(),
@@ -290,6 +295,9 @@ impl ChangeStream {
         }
         let mut due: Vec<_> = Vec::new();
         for instance in &kept {
+            if instance.stop.is_some() && self.superseded.insert(instance.object) {
+                self.ready.push_back(Step::Superseded(instance.clone()));
+            }
             if self.settled.contains(&instance.object) {
                 continue;
             }

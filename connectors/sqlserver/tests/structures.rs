@@ -146,3 +146,39 @@ async fn t_30_a_table_that_is_no_longer_captured_leaves_the_others_alone() {
         run.stop().await.unwrap();
     }
 }
+
+#[tokio::test]
+async fn t_21_it_is_told_when_an_instance_may_be_dropped() {
+    let mut lab = Lab::start().await;
+    lab.table("b", "id int NOT NULL PRIMARY KEY").await;
+    lab.capture();
+    let config = plain(
+        &lab,
+        &[
+            ("snapshot.mode", "no_data"),
+            ("notification.enabled.channels", "sink"),
+            ("notification.sink.topic.name", "notices"),
+        ],
+    );
+    let mut run = Run::start(&config, &Offsets::new()).await.unwrap();
+    while run.record().await.unwrap().value["type"] != "COMPLETED" {}
+    lab.sql("ALTER TABLE dbo.b ADD nc int").await;
+    lab.enable("b", ", @capture_instance = N'b_v2'").await;
+    lab.change("INSERT dbo.b VALUES (1, 1)").await;
+    let change = run.record().await.unwrap();
+    assert_eq!(change.op(), "c");
+    run.tell_stored().unwrap();
+    lab.change("INSERT dbo.b VALUES (2, 2)").await;
+    let told = run.take(2).await.unwrap();
+    let notice = told.iter().find(|seen| seen.topic == "notices").expect("a notice");
+    assert_eq!(
+        (&notice.value["aggregate_type"], &notice.value["type"]),
+        (&json!("Capture Instance"), &json!("COMPLETED"))
+    );
+    let data = &notice.value["additional_data"];
+    let names = (&data["connector_name"], &data["capture_instance"], &data["server"], &data["database"]);
+    assert_eq!(names, (&json!("s1"), &json!("dbo_b"), &json!("s1"), &json!("shop")));
+    assert_eq!(data["commit_lsn"], change.value["source"]["commit_lsn"]);
+    assert!(data["start_lsn"].as_str() < data["stop_lsn"].as_str());
+    run.stop().await.unwrap();
+}

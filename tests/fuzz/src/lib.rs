@@ -5,6 +5,8 @@
 //! nightly compiler.
 
 pub mod bson_to_json;
+pub mod column_default;
+pub mod log_position;
 pub mod pipeline;
 pub mod program;
 pub mod properties;

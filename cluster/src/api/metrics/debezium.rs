@@ -33,9 +33,12 @@ pub(super) fn metrics(page: &mut Page, unit: &UnitView, labels: &str, config: Op
     }
 }
 
-/// `mongodb` of `io.debezium.connector.mongodb.MongoDbConnector`.
+/// `mongodb` of `io.debezium.connector.mongodb.MongoDbConnector`; with the spelling that the exporter rules have.
 fn plugin(class: &'static str) -> &'static str {
-    class.rsplit('.').nth(1).unwrap_or(class)
+    match class.rsplit('.').nth(1).unwrap_or(class) {
+        "sqlserver" => "sql_server",
+        plugin => plugin,
+    }
 }
 
 /// `custom.metric.tags` as labels. Characters that a label's name cannot have become `_`.

@@ -1,9 +1,10 @@
 //! Options of snapshots, streaming and events that only this connector has, or has with other values.
 
-use thalweg_config::debezium::shared;
+use thalweg_config::debezium::{named, shared};
 use thalweg_config::rule::boolean;
 use thalweg_config::{Importance, OptionDef, OptionKind, Rule, Width};
 use thalweg_core::naming::NAMING_STRATEGIES;
+use thalweg_core::relational::options::RELATIONAL;
 
 const GROUP: &str = "Connector";
 const NO_CLASSES: &str = "classes cannot be loaded";
@@ -102,6 +103,7 @@ pub(super) const OPTIONS: &[OptionDef] = &[
         "Recompile chunk queries",
         "Whether queries for chunks have OPTION(RECOMPILE).",
     ),
+    named(RELATIONAL, "include.schema.comments").inert("comments of tables and columns are not read"),
     option(
         "topic.naming.strategy",
         OptionKind::Class,

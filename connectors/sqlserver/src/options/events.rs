@@ -34,8 +34,6 @@ pub struct EventConfig {
     pub extended_headers: bool,
     /// `include.schema.changes`.
     pub schema_changes: bool,
-    /// `include.schema.comments`.
-    pub comments: bool,
     /// `source.version`.
     pub reported_version: Arc<str>,
     pub on_failure: FailureMode,
@@ -63,7 +61,6 @@ impl EventConfig {
             skip_unchanged: s.bool("skip.messages.without.change"),
             extended_headers: s.bool("extended.headers.enabled"),
             schema_changes: s.bool("include.schema.changes"),
-            comments: s.bool("include.schema.comments"),
             reported_version: version.unwrap_or(env!("CARGO_PKG_VERSION")).into(),
             on_failure: FailureMode::from_settings(s),
             transactions: s.bool("provide.transaction.metadata"),
