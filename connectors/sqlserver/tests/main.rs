@@ -2,6 +2,7 @@
 #![allow(clippy::unwrap_used, clippy::expect_used, clippy::panic)]
 
 mod catalogue;
+mod databases;
 mod fixture;
 mod handover;
 mod histories;
@@ -13,3 +14,4 @@ mod resume;
 mod stream;
 mod structures;
 mod tables;
+mod values;
