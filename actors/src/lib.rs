@@ -4,7 +4,7 @@
 //! In the order in which a unit comes to life: `port` is the seam to the cluster and `registry` what
 //! can be run; `node` compares the plan with what runs; `connector` plans tasks; `task` runs one;
 //! `run` is one run of it; `partition` restarts its sources; `generation` is one life of a source,
-//! `table` one collection in a snapshot. In the order in which data passes: `reader`, `encoder` (with
+//! `table` one collection in a snapshot; `histories` opens the places of schema histories. In the order in which data passes: `reader`, `encoder` (with
 //! `coder`, `topics`, `refused`), `ledger`. Shared vocabulary: `exit`, `backoff`, `progress`, `settings`;
 //! `memory`, `counters` and `view` are what can be seen from outside.
 //!
@@ -21,6 +21,7 @@ mod dead_letter;
 mod encoder;
 mod exit;
 mod generation;
+mod histories;
 mod ledger;
 mod memory;
 mod node;

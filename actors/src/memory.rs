@@ -18,6 +18,7 @@ use thalweg_core::Error;
 use thalweg_core::position::{OffsetMap, OffsetReader, SourcePartition};
 use thalweg_core::progress::PartitionProgress;
 use thalweg_core::queue::Gauge;
+use thalweg_core::relational::history::LocalStores;
 use thalweg_core::tolerance::ErrorCounters;
 use tokio::sync::Semaphore;
 use tracing::{Span, error_span};
@@ -43,6 +44,8 @@ pub(crate) struct UnitMemory {
     pub refusals: Mutex<Refusals>,
     /// Raised by the unit's actor: it still takes its turns.
     pub beat: AtomicU64,
+    /// Schema histories that outlive a run of the task, but not the process.
+    pub histories: LocalStores,
     /// What must not be shown: put back into references wherever a text leaves.
     secrets: Mutex<References>,
     told: Mutex<Told>,
@@ -83,6 +86,7 @@ impl UnitMemory {
             in_flight: AtomicU64::new(0),
             refusals: Mutex::default(),
             beat: AtomicU64::new(0),
+            histories: LocalStores::default(),
             secrets: Mutex::default(),
             told: Mutex::new(told),
             partitions: Mutex::default(),

@@ -101,6 +101,15 @@ pub struct OffsetCommit {
     pub seq: u64,
 }
 
+/// A schema history as the cluster keeps it.
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
+pub struct KeptHistory {
+    /// In their order.
+    pub texts: Vec<Arc<str>>,
+    /// Says since when its first texts stand for others; another one after each time.
+    pub folded: u64,
+}
+
 #[async_trait]
 pub trait ClusterPort: Send + Sync + 'static {
     /// Queues a commit; coalesced per node and proposed at least every 250 ms. A newer commit of
@@ -139,6 +148,30 @@ pub trait ClusterPort: Send + Sync + 'static {
 
     /// The unit has stored what followed from all signals up to this mark. Waits for consensus.
     async fn confirm_signals(&self, unit: &UnitId, epoch: Epoch, through: i64) -> Result<(), Error>;
+
+    /// The schema history of a partition: everything that former owners of the task have added, and that this node
+    /// has.
+    fn history(&self, connector: &Arc<str>, partition: &SourcePartition) -> KeptHistory;
+
+    /// Adds a text behind all others. Waits for consensus, and until this node knows it.
+    async fn append_history(
+        &self,
+        unit: &UnitId,
+        epoch: Epoch,
+        partition: &SourcePartition,
+        text: Arc<str>,
+    ) -> Result<(), Error>;
+
+    /// Puts `texts` in the place of the first `count` that [`ClusterPort::history`] gave with `folded`, all at once.
+    /// Waits as [`ClusterPort::append_history`] does.
+    async fn fold_history(
+        &self,
+        unit: &UnitId,
+        epoch: Epoch,
+        partition: &SourcePartition,
+        (count, folded): (u64, u64),
+        texts: Vec<Arc<str>>,
+    ) -> Result<(), Error>;
 
     /// First message to a topic since creation or reset.
     fn topic_used(&self, connector: &Arc<str>, topic: &Arc<str>);

@@ -10,7 +10,7 @@ use thalweg_config::Properties;
 use thalweg_config::provider::{Providers, Resolution};
 use thalweg_core::delivery::ProducerIdentity;
 use thalweg_core::position::{OffsetReader, SourcePartition};
-use thalweg_core::relational::history::{HistoryStores, LocalStores};
+use thalweg_core::relational::history::HistoryStores;
 use thalweg_core::signal::Followed;
 use thalweg_core::source::{SourceTask, TaskSpec};
 use thalweg_core::{Error, ErrorKind, Phase};
@@ -21,6 +21,7 @@ use tracing::warn;
 use crate::coder::Coder;
 use crate::encoder::{Encoder, EncoderHandle, EncoderParts};
 use crate::exit::Exit;
+use crate::histories::TaskHistories;
 use crate::memory::{RememberedOffsets, UnitMemory};
 use crate::node::NodeContext;
 use crate::port::{Assignment, UnitId};
@@ -81,6 +82,13 @@ pub(crate) async fn open(
         shares: source.shares_signals(),
         followed: partitions.iter().filter_map(|p| stored.offset(p)).map(|o| Followed::from_offset(&o)).collect(),
     });
+    let histories = Arc::new(TaskHistories {
+        local: memory.histories.clone(),
+        producers: node.registry.producers().clone(),
+        port: node.port.clone(),
+        unit: assignment.unit.clone(),
+        epoch: assignment.epoch,
+    });
     let signals = Signals::start(partitions.len(), source.follows_signals(), listener);
     let (encoder, handle, ready) = Encoder::spawn(EncoderParts {
         identity,
@@ -94,7 +102,6 @@ pub(crate) async fn open(
         node,
     });
     let offsets = Arc::new(RememberedOffsets { memory: memory.clone(), stored });
-    let histories = Arc::new(LocalStores::default());
     let run = Arc::new(TaskRun { source, partitions, encoder: handle, offsets, memory, settings, signals, histories });
     Ok(Opened { run, encoder, ready })
 }

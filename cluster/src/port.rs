@@ -1,15 +1,17 @@
 //! The cluster as the actors see it: the implementation of [`ClusterPort`].
 //!
-//! Invariant: nothing here waits for consensus except [`ClusterPort::settled`],
-//! [`ClusterPort::publish_tasks`] and [`ClusterPort::confirm_signals`]; [`ClusterPort::lease_held`] is a clock read.
+//! Invariant: nothing here waits for consensus except [`ClusterPort::settled`], [`ClusterPort::publish_tasks`],
+//! [`ClusterPort::confirm_signals`] and what changes schema histories; [`ClusterPort::lease_held`] is a clock read.
 //!
 //! It does not: hold any state of its own.
+
+mod histories;
 
 use std::sync::Arc;
 
 use async_trait::async_trait;
 use serde_json::Value as Json;
-use thalweg_actors::port::{ClusterPort, Epoch, OffsetCommit, UnitId, UnitStatus};
+use thalweg_actors::port::{ClusterPort, Epoch, KeptHistory, OffsetCommit, UnitId, UnitStatus};
 use thalweg_config::Properties;
 use thalweg_core::error::{Error, ErrorKind, Phase};
 use thalweg_core::position::{OffsetMap, OffsetReader, SourcePartition};
@@ -17,7 +19,7 @@ use thalweg_core::signal::{Mark, REST, Received, Signal};
 
 use crate::commit::Coalescer;
 use crate::lease::LeaseGuard;
-use crate::raft::command::{CommandV1, Refusal};
+use crate::raft::command::{CommandV1, HistoryChange, HistoryText, Refusal};
 use crate::raft::{ProposeError, Proposer, Reply, StateView, Unit};
 
 pub struct NodePort {
@@ -118,6 +120,32 @@ impl ClusterPort for NodePort {
             Err(error) => (ErrorKind::QuorumLost, error.to_string()),
         };
         Err(Error::new(kind, Phase::Stream, format!("signals of {unit} could not be confirmed: {why}")))
+    }
+
+    fn history(&self, connector: &Arc<str>, partition: &SourcePartition) -> KeptHistory {
+        histories::kept(&self.view, connector, partition)
+    }
+
+    async fn append_history(
+        &self,
+        unit: &UnitId,
+        epoch: Epoch,
+        partition: &SourcePartition,
+        text: Arc<str>,
+    ) -> Result<(), Error> {
+        let change = HistoryChange::Append(HistoryText(text));
+        histories::Writer::new(self, unit, epoch, partition).change(change).await
+    }
+
+    async fn fold_history(
+        &self,
+        unit: &UnitId,
+        epoch: Epoch,
+        partition: &SourcePartition,
+        (count, since): (u64, u64),
+        texts: Vec<Arc<str>>,
+    ) -> Result<(), Error> {
+        histories::Writer::new(self, unit, epoch, partition).fold(count, since, texts).await
     }
 
     fn topic_used(&self, connector: &Arc<str>, topic: &Arc<str>) {

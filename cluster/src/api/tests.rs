@@ -12,6 +12,7 @@ use thalweg_actors::NodeView;
 use thalweg_config::OptionTable;
 use thalweg_config::provider::Providers;
 use thalweg_core::delivery::{Acks, DeliveryCheck, DeliveryMode, Producer, ProducerFactory, ProducerIdentity};
+use thalweg_core::relational::history::{HistoryStore, HistoryTopic};
 use thalweg_core::signal::{KafkaSignals, SignalChannel};
 
 use super::*;
@@ -135,6 +136,9 @@ impl ProducerFactory for NoKafka {
         _: &Properties,
         _: Option<i64>,
     ) -> Result<Box<dyn SignalChannel>, thalweg_core::Error> {
+        Err(thalweg_core::Error::config("there is no Kafka"))
+    }
+    fn history(&self, _: &HistoryTopic) -> Result<Box<dyn HistoryStore>, thalweg_core::Error> {
         Err(thalweg_core::Error::config("there is no Kafka"))
     }
 }

@@ -184,3 +184,47 @@ async fn the_lease_shows_through() {
     node.port.lease_lost().await;
     assert_eq!(&**node.port.group(), "g");
 }
+
+/// A connector without a place for its schema history.
+#[tokio::test]
+async fn a_schema_history_is_known_here_when_it_is_written_and_belongs_to_the_owner() {
+    let node = node();
+    let unit = UnitId::Task("c".into(), 0);
+    let epoch = Epoch(node.log.view.read().placements[&Unit::from(&unit)].epoch);
+    let partition = SourcePartition::new([("server", "s1"), ("database", "shop")]);
+    let kept = || node.port.history(unit.connector(), &partition);
+    assert_eq!(kept(), KeptHistory::default());
+    let append = |epoch, text: &str| {
+        let text: Arc<str> = text.into();
+        let (port, unit, partition) = (&node.port, &unit, &partition);
+        async move { port.append_history(unit, epoch, partition, text).await }
+    };
+    let refused = append(epoch, "1").await.unwrap_err();
+    assert_eq!(refused.kind, ErrorKind::Config, "a node of an earlier release is there");
+    assert!(refused.message.contains("Feature level 3 is not possible"), "{refused}");
+    let mut state = node.log.view.read().clone();
+    state.nodes.get_mut(&1).unwrap().about.feature_level = 3;
+    node.log.view.install(node.log.view.applied(), state);
+    for text in ["1", "2", "3"] {
+        append(epoch, text).await.unwrap();
+    }
+    assert_eq!(kept().texts.iter().map(|text| &**text).collect::<Vec<_>>(), ["1", "2", "3"]);
+    assert_eq!(append(Epoch(epoch.0 - 1), "4").await.unwrap_err().kind, ErrorKind::Fenced);
+    // More than fits into one entry.
+    let large: Arc<str> = "x".repeat(3 << 20).into();
+    let fold = |first, texts: &[Arc<str>]| {
+        let (port, unit, partition, texts) = (&node.port, &unit, &partition, texts.to_vec());
+        async move { port.fold_history(unit, epoch, partition, first, texts).await }
+    };
+    let before = node.log.proposed.borrow().len();
+    fold((2, 0), &[large.clone(), large.clone(), large.clone()]).await.unwrap();
+    assert_eq!(node.log.proposed.borrow().len(), before + 4);
+    assert_eq!(kept().texts.iter().map(|text| text.len()).collect::<Vec<_>>(), [3 << 20, 3 << 20, 3 << 20, 1]);
+    assert_eq!(fold((1, 0), &[]).await.unwrap_err().kind, ErrorKind::SourceBusy, "it was folded since");
+    fold((3, kept().folded), &[]).await.unwrap();
+    assert_eq!(kept().texts, ["3".into()]);
+    node.log.fail(Some(ProposeError::NoLeader));
+    let alone = append(epoch, "5").await.unwrap_err();
+    assert_eq!(alone.kind, ErrorKind::QuorumLost);
+    assert!(alone.message.contains("task c-0"), "{alone}");
+}

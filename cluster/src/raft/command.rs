@@ -8,6 +8,7 @@
 //! It does not: say what a command does (that is [`super::state`]), or travel by itself (`rpc`).
 
 use std::fmt;
+use std::sync::Arc;
 
 use bincode::{Decode, Encode};
 use serde::{Deserialize, Serialize};
@@ -18,9 +19,11 @@ use thalweg_core::delivery::DeliveryMode;
 use super::unit::{Name, NodeId, Unit};
 
 /// Highest feature level this build can apply. A command that needs a level is refused below it.
-pub const FEATURE_LEVEL: u32 = 2;
+pub const FEATURE_LEVEL: u32 = 3;
 /// From this level on signals can come through REST.
 pub const SIGNALS_LEVEL: u32 = 2;
+/// From this level on the state can keep schema histories.
+pub const HISTORIES_LEVEL: u32 = 3;
 
 /// One entry of the log.
 #[derive(Debug, Clone, PartialEq, Eq, Encode, Decode, Serialize, Deserialize)]
@@ -171,6 +174,39 @@ pub enum CommandV1 {
         epoch: u64,
         through: u64,
     },
+    /// A change of the schema history that a task keeps for one of its partitions. By its owner.
+    /// [`Reply::HistoryChanged`]
+    ChangeHistory {
+        unit: Unit,
+        epoch: u64,
+        /// Canonical.
+        partition: String,
+        change: HistoryChange,
+    },
+}
+
+#[derive(Debug, Clone, PartialEq, Eq, Encode, Decode, Serialize, Deserialize)]
+pub enum HistoryChange {
+    /// Behind all others.
+    Append(HistoryText),
+    /// Lays texts aside for [`HistoryChange::Fold`]; `is_first`: what was laid aside before is dropped.
+    Stage { is_first: bool, texts: Vec<HistoryText> },
+    /// What was laid aside comes into the place of the first `count` texts.
+    Fold {
+        count: u64,
+        /// Index of the last fold that was seen; 0 = there was none.
+        since: u64,
+    },
+}
+
+/// A record of a schema history. It names tables and columns and has their default values, so it is not shown.
+#[derive(Clone, PartialEq, Eq, Encode, Decode, Serialize, Deserialize)]
+pub struct HistoryText(pub Arc<str>);
+
+impl fmt::Debug for HistoryText {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "HistoryText({} bytes)", self.0.len())
+    }
 }
 
 /// A signal as a compact JSON object; its data may name what documents hold, so it is not shown.
@@ -406,6 +442,10 @@ pub enum Reply {
         number: u64,
         standing: SignalStanding,
     },
+    /// Known to every node that has applied this index.
+    HistoryChanged {
+        index: u64,
+    },
 }
 
 /// One item of a report that was not taken.
@@ -513,6 +553,7 @@ impl Command {
     pub fn feature_level(&self) -> u32 {
         match self {
             Self::V1(CommandV1::PutSignal { .. } | CommandV1::ConfirmSignals { .. }) => SIGNALS_LEVEL,
+            Self::V1(CommandV1::ChangeHistory { .. }) => HISTORIES_LEVEL,
             Self::V1(_) => 1,
         }
     }
@@ -541,6 +582,7 @@ impl Command {
             CommandV1::SetLogger { .. } => "set_logger",
             CommandV1::PutSignal { .. } => "put_signal",
             CommandV1::ConfirmSignals { .. } => "confirm_signals",
+            CommandV1::ChangeHistory { .. } => "change_history",
         }
     }
 }

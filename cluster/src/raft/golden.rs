@@ -81,6 +81,12 @@ fn commands() -> Vec<(&'static str, Command)> {
         expect,
     };
     let restart = |scope| CommandV1::Restart { name: name("c"), scope };
+    let history = |change| CommandV1::ChangeHistory {
+        unit: Unit::task("c", 3),
+        epoch: 70_000,
+        partition: "{\"a\":1}".into(),
+        change,
+    };
     let logger = |level| CommandV1::SetLogger { logger: "a::b".into(), level, now_ms: 7 };
     let register =
         CommandV1::RegisterNode { node: 2, boot: [9; 16], about: about(2), now_ms: 1_700_000_000_000, delay_ms: 300 };
@@ -161,6 +167,12 @@ fn commands() -> Vec<(&'static str, Command)> {
             CommandV1::PutSignal { name: name("c"), id: "s".into(), text: SignalText("{}".into()), now_ms: 7 },
         ),
         ("confirm_signals", CommandV1::ConfirmSignals { unit: Unit::task("c", 3), epoch: 70_000, through: 9 }),
+        ("change_history.append", history(HistoryChange::Append(HistoryText("{}".into())))),
+        (
+            "change_history.stage",
+            history(HistoryChange::Stage { is_first: true, texts: vec![HistoryText("{}".into())] }),
+        ),
+        ("change_history.fold", history(HistoryChange::Fold { count: 300, since: 7 })),
     ];
     list.into_iter().map(|(label, command)| (label, command.into())).collect()
 }
@@ -205,6 +217,7 @@ fn replies() -> Vec<(&'static str, Reply)> {
         ("signal_put.added", Reply::SignalPut { number: 300, standing: SignalStanding::Added }),
         ("signal_put.waiting", Reply::SignalPut { number: 300, standing: SignalStanding::Waiting }),
         ("signal_put.followed", Reply::SignalPut { number: 300, standing: SignalStanding::Followed }),
+        ("history_changed", Reply::HistoryChanged { index: 300 }),
     ]
 }
 
@@ -237,7 +250,7 @@ fn clu_07_commands_keep_their_bytes() {
     let samples = commands();
     compare(COMMANDS, &samples);
     let kinds: BTreeSet<&str> = samples.iter().map(|(_, c)| c.kind()).collect();
-    assert_eq!(kinds.len(), 21, "a kind of command has no golden bytes: {kinds:?}");
+    assert_eq!(kinds.len(), 22, "a kind of command has no golden bytes: {kinds:?}");
 }
 
 /// CLU-07 for answers.
@@ -257,14 +270,27 @@ fn clu_07_the_state_keeps_its_bytes() {
     let unit = Unit::task("d", 0);
     let epoch = with_signals.placements[&unit].epoch;
     with_signals.apply(502, &CommandV1::ConfirmSignals { unit, epoch, through: 500 }.into());
-    compare(STATE, &[("state", state()), ("state.signals", with_signals)]);
+    let mut with_histories = state();
+    let unit = Unit::task("c", 1);
+    let epoch = with_histories.placements[&unit].epoch;
+    let texts = vec![HistoryText("{}".into())];
+    for (index, change) in [
+        (500, HistoryChange::Append(HistoryText("{\"a\":1}".into()))),
+        (501, HistoryChange::Stage { is_first: true, texts }),
+    ] {
+        let partition = "{\"server\":\"s1\"}".to_owned();
+        let command = CommandV1::ChangeHistory { unit: unit.clone(), epoch, partition, change };
+        assert_eq!(with_histories.apply(index, &command.into()), Reply::HistoryChanged { index });
+    }
+    let states = [("state", state()), ("state.signals", with_signals), ("state.histories", with_histories)];
+    compare(STATE, &states);
     assert_eq!(state().hash(), 5_884_567_558_103_869_174);
 }
 
 /// CLU-07: what a later build wrote is refused, not misread.
 #[test]
 fn clu_07_an_unknown_version_is_an_error() {
-    for bytes in [&[1u8, 0][..], &[0, 21], &[0, 250], &[]] {
+    for bytes in [&[1u8, 0][..], &[0, 22], &[0, 250], &[]] {
         assert!(bincode::decode_from_slice::<Command, _>(bytes, BODY).is_err(), "{bytes:?}");
     }
 }

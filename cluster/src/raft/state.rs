@@ -13,11 +13,14 @@
 
 mod connectors;
 mod encoded;
+mod histories;
 mod nodes;
 mod placements;
 mod report;
 mod signals;
 
+pub(crate) use histories::MAX_HISTORY_TEXT;
+pub use histories::{Histories, History};
 pub(crate) use report::cut;
 pub use signals::{FollowedSignal, Signals, WaitingSignal};
 
@@ -67,6 +70,8 @@ pub struct State {
     pub loggers: BTreeMap<String, Logger>,
     /// Those that came through REST.
     pub signals: BTreeMap<Name, Signals>,
+    /// Schema histories. They outlive their connector as long as it has offsets.
+    pub histories: BTreeMap<Name, Histories>,
 }
 
 impl Default for State {
@@ -83,6 +88,7 @@ impl Default for State {
             topics: BTreeMap::new(),
             loggers: BTreeMap::new(),
             signals: BTreeMap::new(),
+            histories: BTreeMap::new(),
         }
     }
 }
@@ -280,6 +286,9 @@ impl State {
                 self.put_signal(index, name, id, text, *now_ms)
             }
             CommandV1::ConfirmSignals { unit, epoch, through } => self.confirm_signals(unit, *epoch, *through),
+            CommandV1::ChangeHistory { unit, epoch, partition, change } => {
+                self.change_history(index, unit, *epoch, partition, change)
+            }
         }
     }
 
@@ -346,7 +355,8 @@ fn changes_layout(command: &CommandV1) -> bool {
         | CommandV1::SetLogger { .. }
         | CommandV1::SetFeatureLevel { .. }
         | CommandV1::PutSignal { .. }
-        | CommandV1::ConfirmSignals { .. } => false,
+        | CommandV1::ConfirmSignals { .. }
+        | CommandV1::ChangeHistory { .. } => false,
         _ => true,
     }
 }

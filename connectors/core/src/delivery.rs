@@ -13,6 +13,7 @@ use async_trait::async_trait;
 use thalweg_config::{OptionTable, Properties, Validation};
 
 use crate::error::{Error, Result};
+use crate::relational::history::{HistoryStore, HistoryTopic};
 use crate::signal::{KafkaSignals, SignalChannel};
 
 /// Guarantee towards a stale owner (`thalweg.delivery`).
@@ -92,6 +93,12 @@ pub trait ProducerFactory: Send + Sync + 'static {
         connector: &Properties,
         from: Option<i64>,
     ) -> Result<Box<dyn SignalChannel>>;
+
+    /// A schema history in a topic. Nothing is asked of the brokers yet.
+    ///
+    /// # Errors
+    /// A setting of its clients is wrong.
+    fn history(&self, history: &HistoryTopic) -> Result<Box<dyn HistoryStore>>;
 }
 
 #[async_trait]

@@ -6,7 +6,7 @@
 //! `backlog` of `loads`, and a `gate` hands one load after the other through an `outlet` to the `client`;
 //! `reports` tells what became of them, and `flow` wakes who waits for room or for the end. `errors` and
 //! `trouble` say what a code and a silence mean. `broker` looks at a cluster, `tail` follows topics,
-//! `signals` reads what a user asks of a connector, `embedded` is a cluster in this process; `overrides`
+//! `signals` reads what a user asks of a connector, `history` keeps structures of tables in a `history_topic`, `embedded` is a cluster in this process; `overrides`
 //! lists the client settings of a connector for `config/validate`.
 //!
 //! It does not: encode records, decide what a task does after an error, store positions, or retry a
@@ -21,6 +21,8 @@ mod errors;
 mod fenced;
 mod flow;
 mod gate;
+mod history;
+mod history_topic;
 mod hurry;
 mod load;
 mod loads;

@@ -14,6 +14,7 @@ use parking_lot::Mutex;
 use thalweg_config::{OptionTable, Properties, Validation};
 use thalweg_core::delivery::{Acks, DeliveryCheck, DeliveryMode, Producer, ProducerFactory, ProducerIdentity};
 use thalweg_core::error::Result;
+use thalweg_core::relational::history::{HistoryStore, HistoryTopic};
 use thalweg_core::signal::{KafkaSignals, SignalChannel};
 use thalweg_core::{Error, Phase};
 
@@ -22,6 +23,7 @@ use crate::client::{Client, Step};
 use crate::fenced::FencedProducer;
 use crate::flow::Flow;
 use crate::gate::Gate;
+use crate::history::KafkaHistory;
 use crate::options::{BUFFER_BYTES, COMMIT_AFTER, CONNECTOR_OPTIONS};
 use crate::overrides;
 use crate::pace::Pace;
@@ -186,6 +188,12 @@ impl ProducerFactory for KafkaSinks {
                 Box::new(FencedProducer::new(client, topics, flow, acks, share, pace, &name)?)
             }
         })
+    }
+
+    fn history(&self, history: &HistoryTopic) -> Result<Box<dyn HistoryStore>> {
+        let store = KafkaHistory::new(history)?;
+        self.tell(&history.name, &store.warnings);
+        Ok(Box::new(store))
     }
 
     async fn signals(

@@ -227,7 +227,7 @@ fn not_created(topic: &str, code: Code) -> Error {
     error
 }
 
-fn check_name(topic: &str) -> Result<()> {
+pub(crate) fn check_name(topic: &str) -> Result<()> {
     let legal = topic.bytes().all(|b| b.is_ascii_alphanumeric() || matches!(b, b'.' | b'_' | b'-'));
     if legal && !topic.is_empty() && topic.len() <= LONGEST_NAME && topic != "." && topic != ".." {
         return Ok(());

@@ -10,6 +10,7 @@ use thalweg_config::{OptionTable, Properties};
 use thalweg_core::delivery::{
     Acks, DeliveryCheck, DeliveryMode, Message, Producer, ProducerFactory, ProducerIdentity, Refused,
 };
+use thalweg_core::relational::history::{HistoryStore, HistoryTopic};
 use thalweg_core::signal::{KafkaSignals, SignalChannel};
 use thalweg_core::{Error, ErrorKind, Phase};
 use tokio::sync::Notify;
@@ -250,6 +251,10 @@ impl ProducerFactory for Producers {
         _: Option<i64>,
     ) -> Result<Box<dyn SignalChannel>, Error> {
         Err(Error::config("this broker has no signals"))
+    }
+
+    fn history(&self, _: &HistoryTopic) -> Result<Box<dyn HistoryStore>, Error> {
+        Err(Error::config("this broker has no schema histories"))
     }
 }
 

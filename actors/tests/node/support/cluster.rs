@@ -6,7 +6,7 @@ use std::sync::Arc;
 
 use async_trait::async_trait;
 use parking_lot::Mutex;
-use thalweg_actors::port::{ClusterPort, Epoch, OffsetCommit, UnitId, UnitState, UnitStatus};
+use thalweg_actors::port::{ClusterPort, Epoch, KeptHistory, OffsetCommit, UnitId, UnitState, UnitStatus};
 use thalweg_config::Properties;
 use thalweg_core::position::{OffsetMap, OffsetReader, SourcePartition};
 use thalweg_core::signal::Received;
@@ -40,6 +40,8 @@ struct State {
     topics: Vec<String>,
     /// Kept for the connector.
     signals: Vec<Received>,
+    /// Schema histories by canonical partition.
+    histories: BTreeMap<Arc<str>, KeptHistory>,
     violations: Vec<String>,
 }
 
@@ -188,6 +190,13 @@ impl State {
         }
         self.stored.insert(key, commit.offset);
     }
+    /// Of the present owner only.
+    fn history(&mut self, unit: &UnitId, epoch: Epoch, partition: &SourcePartition) -> Result<&mut KeptHistory, Error> {
+        if self.epochs.get(unit) != Some(&epoch) {
+            return Err(Error::new(ErrorKind::Fenced, Phase::Start, "stale"));
+        }
+        Ok(self.histories.entry(partition.canonical().clone()).or_default())
+    }
     fn apply_all(&mut self) {
         for commit in std::mem::take(&mut self.queued) {
             self.apply(commit);
@@ -274,6 +283,36 @@ impl ClusterPort for Member {
 
     async fn confirm_signals(&self, _: &UnitId, _: Epoch, through: i64) -> Result<(), Error> {
         self.cluster.state.lock().signals.retain(|signal| signal.mark.number > through);
+        Ok(())
+    }
+
+    fn history(&self, _: &Arc<str>, partition: &SourcePartition) -> KeptHistory {
+        self.cluster.state.lock().histories.get(partition.canonical()).cloned().unwrap_or_default()
+    }
+
+    async fn append_history(
+        &self,
+        unit: &UnitId,
+        epoch: Epoch,
+        partition: &SourcePartition,
+        text: Arc<str>,
+    ) -> Result<(), Error> {
+        self.cluster.state.lock().history(unit, epoch, partition)?.texts.push(text);
+        Ok(())
+    }
+
+    async fn fold_history(
+        &self,
+        unit: &UnitId,
+        epoch: Epoch,
+        partition: &SourcePartition,
+        (count, _): (u64, u64),
+        texts: Vec<Arc<str>>,
+    ) -> Result<(), Error> {
+        let mut state = self.cluster.state.lock();
+        let kept = state.history(unit, epoch, partition)?;
+        kept.texts.splice(..count as usize, texts);
+        kept.folded += 1;
         Ok(())
     }
 

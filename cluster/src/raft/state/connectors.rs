@@ -56,6 +56,7 @@ impl State {
         self.connectors.remove(name).ok_or_else(|| Refusal::UnknownConnector(name.clone()))?;
         self.topics.remove(name);
         self.signals.remove(name);
+        self.drop_histories(name);
         self.drop_statuses(Unit::connector(name.clone()), name);
         self.withdraw(&Unit::connector(name.clone()));
         self.revoke_tasks(name);

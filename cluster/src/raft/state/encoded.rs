@@ -14,11 +14,13 @@ use bincode::{Decode, Encode};
 use super::State;
 
 /// Leads the encoded state.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Encode, Decode)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Encode, Decode)]
 enum Format {
     V1,
     /// With signals.
     V2,
+    /// With signals and schema histories.
+    V3,
 }
 
 impl Encode for State {
@@ -35,8 +37,13 @@ impl Encode for State {
             topics,
             loggers,
             signals,
+            histories,
         } = self;
-        let format = if signals.is_empty() { Format::V1 } else { Format::V2 };
+        let format = match (signals.is_empty(), histories.is_empty()) {
+            (_, false) => Format::V3,
+            (false, true) => Format::V2,
+            (true, true) => Format::V1,
+        };
         format.encode(encoder)?;
         clock_ms.encode(encoder)?;
         layout.encode(encoder)?;
@@ -48,8 +55,11 @@ impl Encode for State {
         statuses.encode(encoder)?;
         topics.encode(encoder)?;
         loggers.encode(encoder)?;
-        if format == Format::V2 {
+        if format >= Format::V2 {
             signals.encode(encoder)?;
+        }
+        if format >= Format::V3 {
+            histories.encode(encoder)?;
         }
         Ok(())
     }
@@ -69,7 +79,8 @@ impl<Context> Decode<Context> for State {
             statuses: Decode::decode(decoder)?,
             topics: Decode::decode(decoder)?,
             loggers: Decode::decode(decoder)?,
-            signals: if format == Format::V2 { Decode::decode(decoder)? } else { BTreeMap::new() },
+            signals: if format >= Format::V2 { Decode::decode(decoder)? } else { BTreeMap::new() },
+            histories: if format >= Format::V3 { Decode::decode(decoder)? } else { BTreeMap::new() },
         })
     }
 }

@@ -100,6 +100,11 @@ enum Try {
     Level {
         level: u32,
     },
+    History {
+        unit: Index,
+        change: u8,
+        off: bool,
+    },
     Signal {
         name: usize,
         id: u8,
@@ -141,6 +146,8 @@ fn tries() -> impl Strategy<Value = Try> {
         1 => prop::option::of(0u8..6).prop_map(|level| Try::Logger { level }),
         1 => (0u32..3).prop_map(|level| Try::Level { level }),
         1 => (0usize..NAMES.len(), 0u8..4, any::<bool>()).prop_map(|(name, id, text)| Try::Signal { name, id, text }),
+        4 => (any::<Index>(), 0u8..6, prop::bool::weighted(0.1))
+            .prop_map(|(unit, change, off)| Try::History { unit, change, off }),
         1 => (any::<Index>(), 0u64..20).prop_map(|(unit, back)| Try::Confirm { unit, back }),
     ]
 }
@@ -267,6 +274,23 @@ fn fill(w: &World, attempt: &Try) -> Command {
         Try::Signal { name: n, id, text } => {
             let text = SignalText(if *text { "{1}" } else { "{2}" }.to_owned());
             CommandV1::PutSignal { name: name(NAMES[*n]), id: id.to_string(), text, now_ms }
+        }
+        Try::History { unit, change, off } => {
+            let unit = pick(unit);
+            let partition = "{}".to_owned();
+            let known = w.state.histories.get(&unit.connector).and_then(|h| h.partitions.get(&partition));
+            let text = || HistoryText(w.index.to_string().into());
+            let change = match change {
+                0..=2 => HistoryChange::Append(text()),
+                3 => HistoryChange::Stage { is_first: true, texts: vec![text()] },
+                4 => HistoryChange::Stage { is_first: false, texts: vec![text(), text()] },
+                _ => HistoryChange::Fold {
+                    count: known.map_or(0, |h| h.texts.len() as u64 / 2),
+                    since: known.map_or(0, |h| h.folded),
+                },
+            };
+            let epoch = epoch(&unit).saturating_sub(u64::from(*off));
+            CommandV1::ChangeHistory { unit, epoch, partition, change }
         }
         Try::Confirm { unit, back } => {
             let unit = pick(unit);

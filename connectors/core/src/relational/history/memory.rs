@@ -32,6 +32,15 @@ impl HistoryStore for MemoryHistory {
     async fn read(&mut self) -> Result<Box<dyn HistoryReader>> {
         Ok(Box::new(Reader(Some(self.records.lock().clone()))))
     }
+    fn compacts(&self) -> bool {
+        true
+    }
+    async fn replace(&mut self, count: usize, texts: Vec<Bytes>) -> Result<()> {
+        let mut records = self.records.lock();
+        let count = count.min(records.len());
+        records.splice(..count, texts);
+        Ok(())
+    }
 }
 
 #[async_trait]

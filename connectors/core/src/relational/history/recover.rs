@@ -7,6 +7,7 @@ use crate::relational::table_filter::TableFilter;
 use crate::relational::table_id::{TableId, TwoParts};
 use crate::relational::table_json::{ChangeKind, TableChange};
 
+use super::fold::{Fold, Folded};
 use super::record::{HistoryRecord, RecordError};
 use super::store::HistoryStore;
 
@@ -90,7 +91,7 @@ impl SchemaHistory {
     }
 
     /// What a task starts with that has delivered up to `stops` (none: nothing yet). `rebuilds`: the user wants
-    /// a history that is gone to be made anew.
+    /// a history that is gone to be made anew. A long history is made shorter where its store can be.
     ///
     /// # Errors
     /// Something was delivered, but the history knows nothing of it; a history that cannot be read.
@@ -107,15 +108,21 @@ impl SchemaHistory {
         }
         let mut tables = Tables::default();
         let (mut read, mut applied) = (0_u64, 0_u64);
+        let mut fold = Fold::new(self.store.compacts());
         let mut reader = self.store.read().await?;
         while let Some(texts) = reader.next().await? {
             for text in texts {
                 read += 1;
-                if self.apply(&text, read, stops, order, &mut tables)? {
-                    applied += 1;
-                }
+                let Some(record) = self.counting(&text, read, stops, order)? else {
+                    fold.ends(&tables);
+                    continue;
+                };
+                fold.counts(&record, text.len());
+                applied += u64::from(apply(record, &mut tables));
             }
         }
+        fold.ends(&tables);
+        drop(reader);
         tracing::info!(
             history = self.store.describe(),
             read,
@@ -126,25 +133,29 @@ impl SchemaHistory {
         if applied == 0 {
             return if rebuilds { Ok(Resumed::Rebuild) } else { Err(self.gone()) };
         }
+        if let Some(Folded { count, texts }) = fold.into_folded() {
+            let (history, records) = (self.store.describe(), texts.len());
+            self.store.replace(count, texts).await?;
+            tracing::info!(history, before = count, records, "the schema history was made shorter");
+        }
         tables.retain(|id| filter.captures(id))?;
         Ok(Resumed::Recovered(tables))
     }
 
-    /// Whether the record counted.
-    fn apply(
+    /// The record, if it counts.
+    fn counting(
         &self,
         text: &[u8],
         number: u64,
         stops: &[StopPoint],
         order: &dyn HistoryOrder,
-        tables: &mut Tables,
-    ) -> Result<bool> {
+    ) -> Result<Option<HistoryRecord>> {
         let record = match HistoryRecord::parse(text, self.two) {
             Ok(record) => record,
             Err(RecordError::Foreign) => {
                 let history = self.store.describe();
                 tracing::warn!(history, number, "something that is no record of a schema history is passed over");
-                return Ok(false);
+                return Ok(None);
             }
             Err(error @ RecordError::Unreadable(_)) => {
                 let message =
@@ -157,23 +168,7 @@ impl SchemaHistory {
         let counts = |(partition, stored): &StopPoint| {
             order.is_of(&record, partition) && order.is_at_or_before(&record.position, stored)
         };
-        if !stops.iter().any(counts) {
-            return Ok(false);
-        }
-        let changes = record.changes.unwrap_or_default();
-        let counted = !changes.is_empty();
-        for TableChange { kind, previous_id, table } in changes {
-            if let Some(previous) = &previous_id {
-                tables.remove(previous);
-            }
-            match kind {
-                ChangeKind::Create | ChangeKind::Alter => tables.put(table),
-                ChangeKind::Drop => {
-                    tables.remove(&table.id);
-                }
-            }
-        }
-        Ok(counted)
+        Ok(stops.iter().any(counts).then_some(record))
     }
 
     fn gone(&self) -> Error {
@@ -187,6 +182,24 @@ impl SchemaHistory {
     }
 }
 
+/// Whether the record changed anything.
+fn apply(record: HistoryRecord, tables: &mut Tables) -> bool {
+    let changes = record.changes.unwrap_or_default();
+    let counted = !changes.is_empty();
+    for TableChange { kind, previous_id, table } in changes {
+        if let Some(previous) = &previous_id {
+            tables.remove(previous);
+        }
+        match kind {
+            ChangeKind::Create | ChangeKind::Alter => tables.put(table),
+            ChangeKind::Drop => {
+                tables.remove(&table.id);
+            }
+        }
+    }
+    counted
+}
+
 #[cfg(test)]
 #[path = "recover_tests.rs"]
-mod tests;
+pub(super) mod tests;

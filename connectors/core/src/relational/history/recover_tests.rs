@@ -26,12 +26,12 @@ fn offset(lsn: i64) -> OffsetMap {
     json!({ "lsn": lsn }).as_object().unwrap().clone()
 }
 
-fn id(name: &str) -> TableId {
+pub(in super::super) fn id(name: &str) -> TableId {
     TableId::new(Some("shop"), Some("dbo"), name)
 }
 
 /// A table of so many columns.
-fn change(kind: ChangeKind, name: &str, columns: i32) -> TableChange {
+pub(in super::super) fn change(kind: ChangeKind, name: &str, columns: i32) -> TableChange {
     let columns = (1..=columns).map(|at| Column::new(&format!("c{at}"), at, jdbc::INTEGER, "int")).collect();
     TableChange::new(kind, Table::new(id(name), columns, Vec::new()).unwrap())
 }
@@ -55,23 +55,23 @@ fn filter(exclude: &[&str]) -> TableFilter {
     TableFilter::new(&none, &none, &tables, &[NameForm::WithoutCatalog]).unwrap()
 }
 
-struct Fixture {
-    store: MemoryHistory,
+pub(in super::super) struct Fixture {
+    pub(in super::super) store: MemoryHistory,
     history: SchemaHistory,
 }
 
 impl Fixture {
-    fn new(written: Captured) -> Self {
+    pub(in super::super) fn new(written: Captured) -> Self {
         let store = MemoryHistory::default();
         let history = SchemaHistory::new(Box::new(store.clone()), TwoParts::SchemaAndTable, written);
         Self { store, history }
     }
 
-    async fn record(&mut self, database: &str, lsn: i64, changes: Vec<TableChange>) {
+    pub(in super::super) async fn record(&mut self, database: &str, lsn: i64, changes: Vec<TableChange>) {
         self.history.record(record(database, lsn, changes), &filter(&["dbo.excluded"])).await.unwrap();
     }
 
-    async fn resume(&mut self, lsn: i64, rebuilds: bool) -> Result<Resumed> {
+    pub(in super::super) async fn resume(&mut self, lsn: i64, rebuilds: bool) -> Result<Resumed> {
         let stops = [(partition("shop"), offset(lsn))];
         self.history.resume(&stops, &Numbers, &filter(&["dbo.excluded"]), rebuilds).await
     }
