@@ -129,11 +129,33 @@ async fn rows_and_changes_arrive_and_survive_the_loss_of_their_owner() -> Result
 
 #[tokio::test(flavor = "multi_thread")]
 async fn a_column_that_is_added_arrives_with_its_instance() -> Result<()> {
+    column_added(&[]).await
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_column_that_is_added_is_known_from_a_history_in_kafka() -> Result<()> {
+    let (bootstrap, topic) = (kafka().await?.bootstrap(), unique("history"));
+    let history = [
+        ("schema.history.internal.kafka.bootstrap.servers", bootstrap.as_str()),
+        ("schema.history.internal.kafka.topic", topic.as_str()),
+    ];
+    column_added(&history).await?;
+    let records = Topic::read(&bootstrap, &topic)?.take(2, SOON).await?;
+    let kinds: Vec<_> = records
+        .iter()
+        .filter_map(|record| Some(record.value_json()["tableChanges"][0]["type"].as_str()?.to_owned()))
+        .collect();
+    assert_eq!((kinds, records[0].key.as_deref()), (vec!["CREATE".to_owned(), "ALTER".to_owned()], None));
+    Ok(())
+}
+
+async fn column_added(history: &[(&str, &str)]) -> Result<()> {
     let broker = kafka().await?;
     let mut cluster = Cluster::start(3, &broker.bootstrap(), &[]).await?;
     let mut shop = Shop::open().await?;
     let name = unique("sql");
-    running(&cluster, &name, with(config(&shop.server, &name), &[("include.schema.changes", "true")])).await?;
+    running(&cluster, &name, with(with(config(&shop.server, &name), &[("include.schema.changes", "true")]), history))
+        .await?;
     let structures = Topic::read(&broker.bootstrap(), &name)?;
     assert_eq!(structures.take(1, SOON).await?[0].payload()["tableChanges"][0]["type"], "CREATE");
     shop.run("INSERT dbo.item VALUES (1, 1)").await?;

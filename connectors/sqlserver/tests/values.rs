@@ -92,11 +92,8 @@ async fn sql_28_a_table_without_a_key_has_events_without_one() {
         lab.change(statement).await;
     }
     let seen = run.take(3).await.unwrap();
-    let expected = [
-        r#"kl c null>{"a":1,"b":"k"}"#,
-        r#"kl u {"a":1,"b":"k"}>{"a":3,"b":"k"}"#,
-        r#"kl d {"a":3,"b":"k"}>null"#,
-    ];
+    let expected =
+        [r#"kl c null>{"a":1,"b":"k"}"#, r#"kl u {"a":1,"b":"k"}>{"a":3,"b":"k"}"#, r#"kl d {"a":3,"b":"k"}>null"#];
     assert_eq!(shown(&seen), expected);
     assert!(seen.iter().all(|seen| seen.record.key.is_none()));
     run.stop().await.unwrap();
@@ -151,10 +148,7 @@ async fn sql_11_values_that_the_log_does_not_hold_have_a_stand_in() {
     let seen = run.take(2).await.unwrap();
     let bytes = "X19kZWJleml1bV91bmF2YWlsYWJsZV92YWx1ZQ==";
     let absent = "__debezium_unavailable_value";
-    let expected = [
-        json!({"id": 1, "n": 2, "m": absent, "o": bytes}),
-        json!({"id": 1, "n": 2, "m": null, "o": bytes}),
-    ];
+    let expected = [json!({"id": 1, "n": 2, "m": absent, "o": bytes}), json!({"id": 1, "n": 2, "m": null, "o": bytes})];
     assert_eq!(afters(&seen), expected);
     run.stop().await.unwrap();
 }

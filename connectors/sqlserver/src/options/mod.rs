@@ -83,7 +83,9 @@ pub fn validate(properties: &Properties) -> Validation {
         validation.warnings.push(format!("properties of the JDBC driver that have no effect: {}", ignored.join(", ")));
     }
     if validation.settings.int("snapshot.max.threads") > 1 {
-        validation.warnings.push("'snapshot.max.threads': a snapshot of SQL Server is read by one connection".to_owned());
+        validation
+            .warnings
+            .push("'snapshot.max.threads': a snapshot of SQL Server is read by one connection".to_owned());
     }
     if properties.iter().any(|(key, _)| key.starts_with("openlineage.integration.")) {
         validation
