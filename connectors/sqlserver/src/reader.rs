@@ -266,7 +266,7 @@ impl SqlServerReader {
         match std::mem::replace(&mut self.work, Work::Nothing) {
             Work::Nothing => Ok(None),
             Work::Rows { table, time, rows } => self.record_rows(table, time, rows),
-            Work::Steps(steps) => self.record_steps(steps),
+            Work::Steps(steps) => self.record_steps(steps).map(Some),
         }
     }
 
@@ -303,7 +303,8 @@ impl SqlServerReader {
         Ok((!batch.records.is_empty()).then_some(batch))
     }
 
-    fn record_steps(&mut self, mut steps: VecDeque<Step>) -> Result<Option<Batch>, Error> {
+    /// Also of no steps there is a batch: it says that the server answers.
+    fn record_steps(&mut self, mut steps: VecDeque<Step>) -> Result<Batch, Error> {
         let mut batch = Batch::default();
         let now = SourceTime::now();
         let mut source_ms = None;
@@ -338,7 +339,7 @@ impl SqlServerReader {
             self.work = Work::Steps(steps);
         }
         self.close(&mut batch);
-        Ok((!batch.records.is_empty() || batch.progress.is_some()).then_some(batch))
+        Ok(batch)
     }
 
     /// A capture instance may be dropped once everything up to its end is stored.

@@ -5,7 +5,6 @@ use std::sync::Arc;
 use async_trait::async_trait;
 use thalweg_core::position::SourcePartition;
 use thalweg_core::relational::table_filter::TableFilter;
-use thalweg_core::signal::Channels;
 use thalweg_core::source::{PartitionContext, PartitionReader, SourceTask, TaskSpec};
 use thalweg_core::{Error, ErrorKind, Phase};
 use tokio::sync::mpsc;
@@ -47,10 +46,6 @@ impl SqlServerTask {
 impl SourceTask for SqlServerTask {
     fn partitions(&self) -> Vec<SourcePartition> {
         self.config.databases.iter().map(|database| self.partition(database)).collect()
-    }
-
-    fn channels(&self) -> Option<Channels> {
-        Some(self.config.signals.channels.clone())
     }
 
     async fn open(

@@ -53,6 +53,12 @@ fn names_are_unique_and_defaults_valid() {
 #[test]
 fn bad_values_name_their_option() {
     for (name, value, text) in [
+        (
+            "signal.data.collection",
+            "dbo.signals",
+            "'dbo.signals' is not whole: <database>.<schema>.<table> is expected",
+        ),
+        ("signal.enabled.channels", "rest", "'rest' is not there yet for SQL Server: signals are not followed"),
         ("database.hostname", "-", "A value is required"),
         (
             "topic.prefix",
