@@ -25,11 +25,13 @@ pub const ROOT: &str = "root";
 /// Names under which users know parts of this build, most precise first.
 const FAMILIAR: &[(&str, &[&str])] = &[
     ("io.debezium.connector.mongodb", &["thalweg_mongodb"]),
-    ("io.debezium", &["thalweg_mongodb", "thalweg_core"]),
+    ("io.debezium.connector.sqlserver", &["thalweg_sqlserver"]),
+    ("io.debezium", &["thalweg_mongodb", "thalweg_sqlserver", "thalweg_core"]),
     ("org.apache.kafka.connect.runtime.rest", &["thalweg_cluster::rest", "thalweg_cluster::api"]),
     ("org.apache.kafka.connect", &["thalweg_cluster", "thalweg_actors", "thalweg_core"]),
     ("org.apache.kafka.clients", &["thalweg_kafka", "rdkafka"]),
     ("org.apache.kafka", &["thalweg_kafka", "rdkafka", "thalweg_cluster", "thalweg_actors"]),
+    ("com.microsoft.sqlserver", &["tiberius"]),
     ("com.mongodb", &["mongodb"]),
     ("org.mongodb.driver", &["mongodb"]),
 ];
@@ -41,6 +43,8 @@ const QUIET: &[(&str, LevelFilter)] = &[
     ("rdkafka", LevelFilter::WARN),
     ("hyper", LevelFilter::WARN),
     ("rustls", LevelFilter::WARN),
+    // It tells of each failure that its caller gets, also of those that are expected.
+    ("tiberius", LevelFilter::OFF),
 ];
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]

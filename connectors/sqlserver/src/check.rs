@@ -23,7 +23,8 @@ pub(crate) async fn run(config: &SqlServerConfig, max_tasks: usize, report: &mut
     let mut link = SqlLink::new(Arc::new(config.connection.clone()), None);
     let version = link.rows("SELECT @@VERSION", &[]).await.map_err(|fault| {
         let property = if fault.class() == Class::Config { "driver.trustStore" } else { "database.hostname" };
-        let text = format!("Unable to connect. Check this and other connection properties. Error: {fault}");
+        let server = link.describe();
+        let text = format!("Unable to connect. Check this and other connection properties. Error: {server}: {fault}");
         Fault { property, message: text }
     })?;
     let version = version.first().and_then(|row| row.try_get::<&str, _>(0).ok().flatten()).unwrap_or_default();

@@ -34,6 +34,9 @@ pub enum Fault {
     Damaged(String),
 }
 
+/// Advice where the database is not enabled.
+const NOT_ENABLED: &str = "run EXEC sys.sp_cdc_enable_db in the database, and sys.sp_cdc_enable_table for its tables";
+
 /// What to do about a failure.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Class {
@@ -130,6 +133,9 @@ impl Fault {
             Class::Damaged => (ErrorKind::Codec, format!("{about}: {said}")),
             Class::Credentials => (ErrorKind::SourceBusy, format!("{about} does not accept the login: {said}")),
             Class::Permission => (ErrorKind::SourceBusy, format!("the user lacks a right in {about}: {said}")),
+            Class::NoObject if said.contains("cdc.") => {
+                (ErrorKind::SourceBusy, format!("change data capture is not enabled in {about}: {said}"))
+            }
             _ => (ErrorKind::SourceBusy, format!("{about} answered with an error: {said}")),
         };
         let error = Error::new(kind, phase, message);
@@ -152,9 +158,8 @@ impl Fault {
             Class::Interval => {
                 "the changes asked for are usually cleaned up: set snapshot.mode=when_needed to take a new snapshot"
             }
-            Class::NotEnabled => {
-                "run EXEC sys.sp_cdc_enable_db in the database, and sys.sp_cdc_enable_table for its tables"
-            }
+            Class::NotEnabled => NOT_ENABLED,
+            Class::NoObject if self.to_string().contains("cdc.") => NOT_ENABLED,
             Class::Permission => {
                 "grant SELECT on the schema cdc and on the captured tables, and add the user to the role of the capture \
                  instances; the task retries by itself"

@@ -263,3 +263,41 @@ async fn sql_06_what_cannot_be_converted_follows_the_mode_of_failures() {
     assert_eq!(row.after()["until"], json!(9_223_372_036_854_775_800_i64));
     run.stop().await.unwrap();
 }
+
+/// The reader is stopped behind every record of two transactions over two tables. What was delivered of a change
+/// whose records were not all delivered comes again, and nothing else does.
+#[tokio::test]
+async fn t_11_a_restart_behind_each_record_of_a_transaction_continues_exactly_there() {
+    let mut lab = Lab::start().await;
+    for table in ["a", "b"] {
+        lab.table(table, "id int NOT NULL PRIMARY KEY, x int").await;
+    }
+    lab.capture();
+    let (config, begin) = (plain(&lab, &[("snapshot.mode", "no_data")]), Offsets::new());
+    let mut run = Run::start(&config, &begin).await.unwrap();
+    settled(&mut run).await;
+    run.stop().await.unwrap();
+    lab.sql(
+        "BEGIN TRAN; INSERT dbo.a VALUES (1, 1), (2, 2), (3, 3); INSERT dbo.b VALUES (1, 1); UPDATE dbo.a SET x = x + 10; \
+         UPDATE dbo.b SET id = 7 WHERE id = 1; DELETE dbo.a WHERE id = 2; COMMIT",
+    )
+    .await;
+    lab.change("BEGIN TRAN; UPDATE dbo.a SET x = 0 WHERE id = 3; INSERT dbo.b VALUES (8, 8); COMMIT").await;
+    const ALL: usize = 14;
+    let mut run = Run::start(&config, &begin.copy()).await.unwrap();
+    let whole = shown(&run.take(ALL).await.unwrap());
+    run.stop().await.unwrap();
+    for stop in 1..ALL {
+        let offsets = begin.copy();
+        let mut run = Run::start(&config, &offsets).await.unwrap();
+        let mut seen = shown(&run.take(stop).await.unwrap());
+        run.stop().await.unwrap();
+        // A delete is delivered with its tombstone.
+        let again = usize::from(whole[stop].contains(" - "));
+        seen.truncate(stop - again);
+        let mut run = Run::start(&config, &offsets).await.unwrap();
+        seen.extend(shown(&run.take(ALL - stop + again).await.unwrap()));
+        run.stop().await.unwrap();
+        assert_eq!(seen, whole, "behind {}", whole[stop - 1]);
+    }
+}
