@@ -1,7 +1,7 @@
 //! A snapshot: the structures of tables and then their rows, in one transaction.
 //!
-//! In order: tables are locked as far as the isolation wants it, the place in the log is taken, structures are read
-//! and written into the history, locks are let go, rows are handed over. The place is taken behind the locks and
+//! In order: tables are locked as far as the isolation wants it, the place in the log is taken, structures are read,
+//! locks are let go, structures are written into the history, rows are handed over. The place is taken behind the locks and
 //! before the rows, and the log trails the tables: changes after it may come twice, with the row and with the log,
 //! and never get lost. Of rows at most a load is in memory.
 //!
@@ -114,10 +114,12 @@ impl Snapshot<'_> {
             self.out.send(Feed::Start(position.clone().undelivered())).await?;
         }
         self.out.send(Feed::Snapshot { position: position.clone(), expected }).await?;
-        let tables = self.structures(link, &listed, &captured, &position, of_rows.is_empty()).await?;
-        if snapshot.isolation == Isolation::RepeatableRead {
+        let (own, others) = self.structures(link, &listed, &captured).await?;
+        // Nobody waits for the history with a lock.
+        if self.config.snapshot.isolation == Isolation::RepeatableRead {
             link.run(select::RELEASE).await?;
         }
+        let tables = self.tell(own, &others, &position, of_rows.is_empty()).await?;
         for (id, _) in &of_rows {
             if let Some(table) = tables.get(id) {
                 self.rows(link, table).await?;
@@ -189,33 +191,47 @@ impl Snapshot<'_> {
         Ok(counted)
     }
 
-    /// Reads structures, writes them down, and tells of those of captured tables.
+    /// The structures of captured tables, and of the others as far as the history has them.
     async fn structures(
-        &mut self,
+        &self,
         link: &mut SqlLink,
         listed: &[Listed],
         captured: &[Listed],
-        position: &SqlServerPosition,
-        is_all: bool,
-    ) -> Result<Tables, Fault> {
+    ) -> Result<(Vec<Table>, Vec<Table>), Fault> {
         let instances = self.if_enabled(self.catalogue.instances(link, Lsn::MAX).await)?;
         // Of those of a table the newest one comes last.
         let newest: BTreeMap<i32, &CaptureInstance> =
             instances.iter().map(|instance| (instance.source_object, instance)).collect();
-        let others =
-            listed.iter().filter(|table| self.config.history.captured != Captured::Tables && !captured.contains(table));
+        let keeps_all = self.config.history.captured != Captured::Tables;
+        let others = listed.iter().filter(|table| keeps_all && !captured.contains(table));
+        let (mut own, mut further) = (Vec::new(), Vec::new());
+        // One that was dropped since it was listed has none.
+        for table in captured {
+            own.extend(self.structure(link, table, newest.get(&table.object)).await?);
+        }
         for table in others {
-            if let Some(table) = self.structure(link, table, newest.get(&table.object)).await? {
-                self.write_down(&table, position).await?;
-            }
+            further.extend(self.structure(link, table, newest.get(&table.object)).await?);
+        }
+        Ok((own, further))
+    }
+
+    /// Writes structures down, and tells of those of captured tables. `is_all`: no rows follow.
+    async fn tell(
+        &mut self,
+        own: Vec<Table>,
+        others: &[Table],
+        position: &SqlServerPosition,
+        is_all: bool,
+    ) -> Result<Tables, Fault> {
+        for table in others {
+            self.write_down(table, position).await?;
         }
         let mut tables = Tables::default();
-        for (at, table) in captured.iter().enumerate() {
-            // Dropped since it was listed.
-            let Some(table) = self.structure(link, table, newest.get(&table.object)).await? else { continue };
+        let count = own.len();
+        for (at, table) in own.into_iter().enumerate() {
             self.write_down(&table, position).await?;
             tables.put(table.clone());
-            let is_last = is_all && at + 1 == captured.len();
+            let is_last = is_all && at + 1 == count;
             self.out.send(Feed::Structure { table: Arc::new(table), is_last }).await?;
         }
         Ok(tables)
