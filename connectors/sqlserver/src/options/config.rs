@@ -5,7 +5,7 @@
 use std::sync::Arc;
 use std::time::Duration;
 
-use thalweg_config::{Properties, Secret, Settings};
+use thalweg_config::{Properties, Secret, Settings, alias};
 use thalweg_core::Error;
 use thalweg_core::event_failure::Passing;
 use thalweg_core::notification::Notifier;
@@ -15,7 +15,7 @@ use thalweg_core::relational::table_filter::{NameLists, TableFilter};
 use thalweg_core::relational::table_id::{NameForm, TableId};
 use thalweg_core::signal::Channels;
 
-use super::{EventConfig, SnapshotConfig, validate};
+use super::{EventConfig, SnapshotConfig, TABLE, validate};
 use crate::offsets::Layout;
 
 /// Longest pause between two looks for changes.
@@ -179,7 +179,10 @@ impl SqlServerConfig {
         let validation = validate(properties);
         match Error::invalid_config(&validation) {
             Some(error) => Err(error),
-            None => Self::from_settings(&validation.settings, properties),
+            None => {
+                // Keys that hold parameters are looked for under their present names.
+                Self::from_settings(&validation.settings, &alias::canonical(properties, &TABLE).properties)
+            }
         }
     }
 

@@ -230,3 +230,18 @@ fn secrets_do_not_print() {
     let printed = format!("{:?}", config(&[("driver.trustStore", "a.p12"), ("driver.trustStorePassword", "secret")]));
     assert!(!printed.contains("secret\""), "{printed}");
 }
+
+#[test]
+fn clients_of_the_history_have_settings_under_older_names_too() {
+    let older = [
+        ("schema.history.internal", "-"),
+        ("database.history.kafka.topic", "h"),
+        ("database.history.kafka.bootstrap.servers", "k:9092"),
+        ("database.history.producer.security.protocol", "SSL"),
+        ("schema.history.internal.consumer.security.protocol", "SSL"),
+    ];
+    let topic = config(&older).history.topic;
+    assert_eq!((topic.topic.as_str(), topic.bootstrap.as_str()), ("h", "k:9092"));
+    assert_eq!(topic.producer.get("security.protocol"), Some("SSL"));
+    assert_eq!(topic.consumer.get("security.protocol"), Some("SSL"));
+}
