@@ -104,7 +104,8 @@ fn create(runtime: &Handle, admin: &Admin, looker: &Looker, topic: &HistoryTopic
             let message = format!("the schema history topic {} was made and is not there yet", topic.topic);
             return Err(Error::new(ErrorKind::BrokerUnavailable, Phase::Start, message));
         }
-        runtime.block_on(tokio::time::sleep(LOOK));
+        // The timer has to be made inside of the runtime.
+        runtime.block_on(async { tokio::time::sleep(LOOK).await });
     }
     Ok(())
 }

@@ -8,7 +8,12 @@
 //! have it. `types` says what columns hold and `literal` what their defaults are; `errors` sorts what the server
 //! refuses.
 //!
-//! Not there yet: snapshots, records, and the connector as the runtime knows it.
+//! Around it: `connector` plans tasks (`plan`) and looks at the server (`check`); a `task` opens a partition for each
+//! database. Its `pump` fetches: the rows of a `snapshot`, read by the statements of `select`, and the stream; the
+//! `history` has a structure before anything is told that has it. What is fetched goes as `feed` to the `reader`, whose
+//! `recorder` makes records with their `source_block`.
+//!
+//! Not there yet: signals, and with them incremental and blocking snapshots.
 
 pub mod catalogue;
 pub mod change;
